@@ -1,0 +1,65 @@
+"""Every name that other software knows too: labels, annotations, resources, kinds, fixed object names.
+
+Spelled only here; a test looks for strays. Sources: NVIDIA's ClusterPolicy, device plugin and GPU feature discovery.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP_NVIDIA: Final = "nvidia.com"
+GROUP_GPUSHARE: Final = "gpushare.dev"
+PREFIX: Final = "nvidia.com/"
+"""Stands before every resource name and label of NVIDIA's ecosystem."""
+
+# Labels that people and node feature discovery write.
+LABEL_CONFIG: Final = "nvidia.com/device-plugin.config"
+LABEL_PRESENT: Final = "nvidia.com/gpu.present"
+LABEL_WORKLOAD_CONFIG: Final = "nvidia.com/gpu.workload.config"
+LABEL_DEPLOY_PREFIX: Final = "nvidia.com/gpu.deploy."
+LABEL_DEPLOY_OPERANDS: Final = "nvidia.com/gpu.deploy.operands"
+LABEL_DEPLOY_DEVICE_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"
+LABELS_NFD_GPU: Final = (
+    "feature.node.kubernetes.io/pci-10de.present",
+    "feature.node.kubernetes.io/pci-0302_10de.present",
+    "feature.node.kubernetes.io/pci-0300_10de.present",
+)
+"""Any one of them with the value `true` says that the node has an NVIDIA device."""
+PREFIX_NFD: Final = "feature.node.kubernetes.io/"
+
+# Fact labels (spec: GPU feature discovery).
+LABEL_MIG_CAPABLE: Final = "nvidia.com/mig.capable"
+LABEL_MIG_STRATEGY: Final = "nvidia.com/mig.strategy"
+LABEL_MPS_CAPABLE: Final = "nvidia.com/mps.capable"
+LABEL_PRODUCT: Final = "nvidia.com/gpu.product"
+SUFFIX_SHARED: Final = "-SHARED"
+
+# Resources.
+RESOURCE_GPU: Final = "nvidia.com/gpu"
+RESOURCE_MIG_PREFIX: Final = "nvidia.com/mig-"
+SUFFIX_RENAMED: Final = ".shared"
+
+# Objects with fixed names: the same as upstream's, so that one can take the other's place.
+DAEMONSET_DEVICE_PLUGIN: Final = "nvidia-device-plugin-daemonset"
+SERVICE_ACCOUNT_DEVICE_PLUGIN: Final = "nvidia-device-plugin"
+DAEMONSET_MPS: Final = "nvidia-device-plugin-mps-control-daemon"
+CONTROLLER: Final = "gpu-sharing-operator"
+"""Deployment and service account of the controller."""
+IMAGE: Final = "gpu-sharing-operator"
+"""Repository name of the one image, whatever registry it comes from."""
+
+# Field managers, one a writer.
+MANAGER_CONTROLLER: Final = "gpushare-controller"
+MANAGER_AGENT: Final = "gpushare-agent"
+
+# Own annotations and labels on objects that we create.
+ANNOTATION_HASH: Final = "gpushare.dev/template-hash"
+LABEL_COMPONENT: Final = "app.kubernetes.io/component"
+LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+KOPF_PREFIX: Final = "gpushare.dev"
+LEASE: Final = "gpushare-controller"
+
+# Environment of the processes.
+ENV_NODE_NAME: Final = "NODE_NAME"
+ENV_NAMESPACE: Final = "OPERATOR_NAMESPACE"
+ENV_DEVICE_PLUGIN_IMAGE: Final = "DEVICE_PLUGIN_IMAGE"
