@@ -1,0 +1,5 @@
+"""Small controllers for DaemonSets, Deployments, ReplicaSets, Jobs and nodes, over the API like real ones.
+
+Belongs here: what kube-controller-manager does for the walk-through. Does not belong here: access to the server's
+store.
+"""
