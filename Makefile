@@ -1,0 +1,96 @@
+# `make help` lists the targets. Everything runs from a virtual environment that the first target sets up.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# T=path and K=expression narrow `make test`.
+T ?= tests
+PYTEST := $(BIN)/python -m pytest -q $(if $(K),-k '$(K)')
+FAST := tests/unit tests/golden tests/conformance tests/integration
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name it with PYTHON=python3.x" >&2; exit 1; }
+	@echo "setting up $(VENV) (once; about a minute)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[sandbox]' --group dev
+	@$(BIN)/python -m compileall -q operator $(VENV)/lib || true # start-up is measured, and felt, with bytecode
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.ready ## set up the virtual environment
+
+.PHONY: sandbox
+sandbox: setup ## a simulated GPU cluster in your terminal: starts, walks through, stays until Ctrl-C
+	@$(BIN)/gpushare sandbox --tour --stay
+
+.PHONY: fmt
+fmt: setup ## format, and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: lint
+lint: setup ## format, lint, spelling, YAML
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/codespell README.md CHANGELOG.md docs operator crds examples tests Makefile
+	$(BIN)/yamllint --strict crds examples
+
+.PHONY: types
+types: setup ## mypy, strict
+	$(BIN)/mypy
+
+.PHONY: imports
+imports: setup ## the layers of docs/architecture.md
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: check
+check: lint types imports ## everything that can be said without running (and `make unit`)
+	$(PYTEST) tests/unit tests/golden
+
+.PHONY: unit
+unit: setup ## unit and golden tests
+	$(PYTEST) tests/unit tests/golden
+
+.PHONY: test
+test: setup ## all fast suites; T=path and K=expression narrow
+	$(PYTEST) $(if $(filter tests,$(T)),$(FAST),$(T))
+
+.PHONY: golden-update
+golden-update: setup ## rewrite the golden files; read the diff before you commit it
+	$(PYTEST) tests/golden --update-golden
+
+.PHONY: generate
+generate: setup ## stubs of the kubelet's protocols, schemas of the embedded API server
+	scripts/generate_stubs.sh
+	$(BIN)/python scripts/extract_schemas.py
+
+.PHONY: deflake
+deflake: setup ## the fast suites in random order until something fails
+	while $(PYTEST) $(FAST) -x; do :; done
+
+.PHONY: test-kubectl
+test-kubectl: setup ## the walk-through with the oldest and the newest kubectl that are supported
+	scripts/walk_with_kubectl.sh 1.32 1.37
+
+.PHONY: bench
+bench: setup ## figures of docs/benchmarks.md, as a table and as JSON
+	$(BIN)/python -m tests.bench
+
+.PHONY: gpu
+gpu: setup ## what needs a real NVIDIA GPU; says so where there is none
+	$(PYTEST) tests/gpu
+
+.PHONY: image
+image: ## the one image (needs docker or podman: CONTAINER_TOOL=podman)
+	$(or $(CONTAINER_TOOL),docker) build -t gpu-sharing-operator:dev .
+
+.PHONY: clean
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
