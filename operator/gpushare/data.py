@@ -1,4 +1,4 @@
-"""Where the files that are not code lie: templates and CRDs. Used by `render`, the sandbox and the command line."""
+"""Where the files that are not code lie: templates, CRDs and examples. Used by `render`, the sandbox and the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PACKAGE = Path(__file__).parent
 
 
 def path_of(name: str) -> Path:
-    """The folder `templates` or `crds`: inside an installed wheel, or at the top of a source checkout.
+    """The folder `templates`, `crds` or `examples`: inside an installed wheel, or at the top of a source checkout.
 
     Raises:
         FileNotFoundError: the installation is broken.

@@ -1,0 +1,84 @@
+"""`gpushare sandbox`: parses, starts, says what to try, stops. All else is in `gpushare.sandbox`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from gpushare.errors import ConfigurationError, GpuShareError
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("sandbox", short_help="a simulated GPU cluster in your terminal, for real kubectl")
+@click.option(
+    "--scenario", type=_FILE, help="YAML file that describes the nodes; default: 4 x T4, 2 x A100, one CPU node."
+)
+@click.option("--nodes", type=click.IntRange(1, 5000), help="Instead of a scenario: that many nodes of 4 x T4.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server; default: a free one.")
+@click.option("--write-kubeconfig", type=_FILE, help="Write the kubeconfig here as well, once the cluster is ready.")
+@click.option("--kubeconfig", type=_FILE, help="Attach the simulated nodes to this API server instead of starting one.")
+@click.option(
+    "--tour", is_flag=True, help="Walk through GPU sharing with real kubectl, then end; 1 at the first surprise."
+)
+@click.option("--stay", is_flag=True, help="After the tour: stay until Ctrl-C, where there is a terminal.")
+@click.option("--verbose", "-v", is_flag=True, help="Show the logs of everything that runs inside.")
+def command(
+    *,
+    scenario: Path | None,
+    nodes: int | None,
+    port: int,
+    write_kubeconfig: Path | None,
+    kubeconfig: Path | None,
+    tour: bool,
+    stay: bool,
+    verbose: bool,
+) -> int:
+    """A whole simulated GPU cluster in one process: real controller, real agents, real kubectl; no GPU needed."""
+    from gpushare.sandbox import app  # late: it loads everything
+
+    if scenario is not None and nodes is not None:
+        raise click.UsageError("--scenario and --nodes both say which nodes there are: give one of them")
+    if stay and not tour:
+        raise click.UsageError("--stay goes with --tour; without a tour the sandbox stays anyway")
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.CRITICAL,
+        format="%(asctime)s %(name)s %(message)s",
+        stream=sys.stderr,
+    )
+    options = app.Options(
+        scenario=scenario, nodes=nodes, port=port, write_kubeconfig=write_kubeconfig, attach_to=kubeconfig
+    )
+    try:
+        return asyncio.run(_run(options, tour=tour, stay=stay))
+    except ConfigurationError as error:
+        raise click.ClickException("\n".join(f"{scenario}: {problem}" for problem in error.problems)) from error
+    except (GpuShareError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _run(options: object, *, tour: bool, stay: bool) -> int:
+    from gpushare.sandbox import app
+    from gpushare.sandbox.tour import engine, steps
+
+    assert isinstance(options, app.Options)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with app.Sandbox(options) as sandbox:
+        if not await sandbox.ready(stop):
+            return 0
+        click.echo(sandbox.greeting())
+        code = 0
+        if tour:
+            code = await engine.walk(steps.STEPS, kubeconfig=sandbox.kubeconfig, say=click.echo, stop=stop)
+        if code == 0 and (not tour or (stay and sys.stdin.isatty())):
+            click.echo("The cluster stays until Ctrl-C.")
+            await stop.wait()
+        return code
