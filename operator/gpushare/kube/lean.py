@@ -91,7 +91,7 @@ class _LeanTransport:
             headers.append(("Authorization", f"Bearer {token}"))
         if request.content_type:
             headers.append(("Content-Type", request.content_type))
-        return await connection.request(request.method, self._address.path + request.target, headers, request.body)
+        return await connection.request(request.method, self._address.path + request.target, headers, request.payload)
 
     def _unavailable(self, error: Exception) -> ClusterUnavailable:
         if isinstance(error, ssl.SSLCertVerificationError):

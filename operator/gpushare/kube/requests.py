@@ -30,7 +30,8 @@ class Request:
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
+    body: Any = None
+    """JSON; None: no body."""
     content_type: str = ""
 
     @property
@@ -38,12 +39,13 @@ class Request:
         """Path and query, as they stand in the request line."""
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
+    @property
+    def payload(self) -> bytes:
+        """The body as it goes over the wire."""
+        return b"" if self.body is None else json.dumps(self.body, separators=(",", ":")).encode()
+
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
-
-
-def _encode(body: Any) -> bytes:
-    return json.dumps(body, separators=(",", ":")).encode()
 
 
 def _given(**query: str) -> dict[str, str]:
@@ -85,7 +87,7 @@ def build_create(manifest: Manifest, *, subresource: str, name: str) -> Request:
     """A POST to the collection, or to a subresource of the object `name`."""
     kind = _PARENTS[subresource] if subresource in _PARENTS else manifests.kind_of(manifest)
     path = kind.path(_namespace_of(manifest), name if subresource else "", subresource)
-    return Request(method="POST", path=path, body=_encode(manifest), content_type=_JSON)
+    return Request(method="POST", path=path, body=manifest, content_type=_JSON)
 
 
 def build_apply(manifest: Manifest, *, manager: str, force: bool, subresource: str) -> Request:
@@ -94,19 +96,19 @@ def build_apply(manifest: Manifest, *, manager: str, force: bool, subresource: s
         method="PATCH",
         path=_path_of(manifest, subresource),
         query=_given(fieldManager=manager, force="true" if force else "false"),
-        body=_encode(manifest),
+        body=manifest,
         content_type=_APPLY,
     )
 
 
 def build_patch(path: str, body: Any, patch_type: PatchType) -> Request:
     """A patch of one of the three formats."""
-    return Request(method="PATCH", path=path, body=_encode(body), content_type=patch_type.value)
+    return Request(method="PATCH", path=path, body=body, content_type=patch_type.value)
 
 
 def build_replace(manifest: Manifest, *, subresource: str) -> Request:
     """A PUT."""
-    return Request(method="PUT", path=_path_of(manifest, subresource), body=_encode(manifest), content_type=_JSON)
+    return Request(method="PUT", path=_path_of(manifest, subresource), body=manifest, content_type=_JSON)
 
 
 def build_delete(path: str, *, uid: str, grace_seconds: int | None) -> Request:
@@ -116,7 +118,7 @@ def build_delete(path: str, *, uid: str, grace_seconds: int | None) -> Request:
         options["preconditions"] = {"uid": uid}
     if grace_seconds is not None:
         options["gracePeriodSeconds"] = grace_seconds
-    return Request(method="DELETE", path=path, body=_encode(options), content_type=_JSON)
+    return Request(method="DELETE", path=path, body=options, content_type=_JSON)
 
 
 def _namespace_of(manifest: Manifest) -> str:
