@@ -1,6 +1,7 @@
 """The kubelet's side of both protocols, for a simulated kubelet and for tests.
 
-It takes registrations, calls plugins, and tells who holds what. Everything here is synchronous and may be called from any thread; a server calls back in threads of its own.
+It takes registrations, calls plugins, and tells who holds what. Everything here is synchronous and may be called from
+any thread; a server calls back in threads of its own.
 """
 
 from __future__ import annotations

@@ -1,0 +1,21 @@
+"""Tells the kubelet about a plugin. Called by the life cycle of each plugin server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpushare.kubelet import channels, deviceplugin_pb2_grpc, wire
+from gpushare.kubelet.values import Registration
+
+CALL_SECONDS = 5.0
+
+
+def register(kubelet_socket: Path, registration: Registration) -> None:
+    """Registers; before it answers, the kubelet dials the plugin's socket. Blocks.
+
+    Raises:
+        CallFailed: no kubelet answers, or it refuses.
+    """
+    with channels.connect(kubelet_socket) as channel, channels.translated():
+        stub = deviceplugin_pb2_grpc.RegistrationStub(channel)
+        stub.Register(wire.message_of_registration(registration), timeout=CALL_SECONDS)

@@ -1,0 +1,145 @@
+"""A plugin server beside a kubelet that comes, goes, restarts and forgets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from gpushare.kubelet import lifecycle, registering
+from gpushare.kubelet.lifecycle import Lifecycle, Standing
+from gpushare.kubelet.plugin import PluginServer
+from support.kubelets import Kubelet
+
+from .conftest import PlainAnswers, pool_of
+
+GPU = "nvidia.com/gpu"
+LOG = logging.getLogger("test")
+
+
+@asynccontextmanager
+async def living(
+    server: PluginServer, kubelet_socket: Path | None, executor: ThreadPoolExecutor, kubelet: Kubelet | None = None
+) -> AsyncIterator[Lifecycle]:
+    life = Lifecycle(
+        server,
+        kubelet_socket,
+        executor,
+        LOG,
+        poll_seconds=0.02,
+        on_change=kubelet.notify if kubelet else lambda: None,
+    )
+    task = asyncio.create_task(life.run())
+    try:
+        yield life
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        await asyncio.to_thread(server.stop)
+
+
+async def test_registers(kubelet: Kubelet, server: PluginServer, executor: ThreadPoolExecutor) -> None:
+    """The kubelet gets the name, the endpoint and the list."""
+    kubelet.start()
+    async with living(server, kubelet.socket, executor, kubelet) as life:
+        await kubelet.until(lambda: kubelet.ids(GPU) == ["GPU-1", "GPU-2"] and life.standing.registered)
+
+    assert kubelet.registrations == [server.registration]
+
+
+async def test_kubelet_comes_later(kubelet: Kubelet, server: PluginServer, executor: ThreadPoolExecutor) -> None:
+    """Without a kubelet it says so and waits; a kubelet that starts finds it."""
+    async with living(server, kubelet.socket, executor, kubelet) as life:
+        await kubelet.until(lambda: "does not exist" in life.standing.message)
+        kubelet.start()
+        await kubelet.until(lambda: kubelet.total(GPU) == 2)
+
+
+async def test_kubelet_restarts(kubelet: Kubelet, server: PluginServer, executor: ThreadPoolExecutor) -> None:
+    """A kubelet that removed every socket and forgot everything is told again."""
+    kubelet.start()
+    async with living(server, kubelet.socket, executor):
+        for times in (1, 2, 3):
+            await kubelet.until(lambda: len(kubelet.registrations) == times and kubelet.total(GPU) == 2)  # noqa: B023
+            kubelet.lists.clear()
+            await asyncio.to_thread(kubelet.restart)
+        await kubelet.until(lambda: kubelet.total(GPU) == 2)
+
+
+async def test_own_socket_deleted(kubelet: Kubelet, server: PluginServer, executor: ThreadPoolExecutor) -> None:
+    """Somebody's cleaning of the directory does not make the node lose its GPUs; the old stream ends first."""
+    kubelet.start()
+    async with living(server, kubelet.socket, executor):
+        await kubelet.until(lambda: kubelet.total(GPU) == 2)
+        server.socket.unlink()
+        await kubelet.until(lambda: len(kubelet.registrations) == 2 and len(kubelet.lists[GPU]) == 2)
+
+        assert kubelet.ended == [GPU]
+        assert server.owns_socket
+
+
+async def test_kubelet_refuses(
+    kubelet: Kubelet, server: PluginServer, executor: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal is told in the kubelet's words and tried again."""
+    monkeypatch.setattr(lifecycle, "FIRST_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(registering, "CALL_SECONDS", 0.1)
+    path = kubelet.socket
+    with listening(path):  # no gRPC there
+        async with living(server, path, executor, kubelet) as life:
+            await kubelet.until(lambda: life.standing.message not in {"", "starting"})
+            kubelet.start()
+            await kubelet.until(lambda: life.standing == Standing(registered=True))
+
+
+async def test_kubelet_loses_the_stream(
+    kubelet: Kubelet, server: PluginServer, executor: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A registered plugin that nobody follows registers again."""
+    monkeypatch.setattr(lifecycle, "STREAM_SECONDS", 0.05)
+    monkeypatch.setattr(lifecycle, "FIRST_RETRY_SECONDS", 0.05)
+    kubelet.start()
+    async with living(server, kubelet.socket, executor):
+        await kubelet.until(lambda: kubelet.total(GPU) == 2)
+        kubelet.clients[GPU].close()
+        await kubelet.until(lambda: len(kubelet.registrations) >= 2 and len(kubelet.lists[GPU]) >= 2)
+
+
+async def test_no_kubelet_socket_given(directory: Path, server: PluginServer, executor: ThreadPoolExecutor) -> None:
+    """It serves and never registers."""
+    kubelet = Kubelet(directory)
+    async with living(server, None, executor, kubelet) as life:
+        await kubelet.until(lambda: "no kubelet socket is given" in life.standing.message)
+
+        assert server.owns_socket
+        assert not life.standing.registered
+
+
+async def test_two_agents(
+    directory: Path, kubelet: Kubelet, server: PluginServer, executor: ThreadPoolExecutor
+) -> None:
+    """The later one takes over, the earlier one stands by, and takes it back when the later one has gone."""
+    kubelet.start()
+    later = PluginServer(directory, pool_of("GPU-9"), PlainAnswers(), LOG)
+    async with living(server, kubelet.socket, executor, kubelet) as first:
+        await kubelet.until(lambda: kubelet.total(GPU) == 2)
+        async with living(later, kubelet.socket, executor, kubelet):
+            await kubelet.until(lambda: kubelet.ids(GPU) == ["GPU-9"])
+            await kubelet.until(lambda: "another device plugin" in first.standing.message)
+            assert len(kubelet.registrations) == 2
+        await kubelet.until(lambda: kubelet.ids(GPU) == ["GPU-1", "GPU-2"])
+
+
+@contextmanager
+def listening(path: Path) -> Iterator[None]:
+    """A socket on which nobody answers."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        yield
