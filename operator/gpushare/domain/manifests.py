@@ -57,6 +57,7 @@ NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 POD = Kind("", "v1", "Pod", "pods", namespaced=True)
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps", namespaced=True)
+SECRET = Kind("", "v1", "Secret", "secrets", namespaced=True)
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 SERVICE = Kind("", "v1", "Service", "services", namespaced=True)
 EVENT = Kind("", "v1", "Event", "events", namespaced=True)
@@ -77,8 +78,8 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
 )
 
 KINDS = (
-    CLUSTER_POLICY, GPU_NODE, GPU_CLUSTER, NAMESPACE, NODE, POD, CONFIG_MAP, SERVICE_ACCOUNT, SERVICE, EVENT, DAEMON_SET,
-    DEPLOYMENT, REPLICA_SET, CONTROLLER_REVISION, JOB, LEASE, RUNTIME_CLASS, ROLE, ROLE_BINDING, CLUSTER_ROLE,
+    CLUSTER_POLICY, GPU_NODE, GPU_CLUSTER, NAMESPACE, NODE, POD, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, SERVICE, EVENT,
+    DAEMON_SET, DEPLOYMENT, REPLICA_SET, CONTROLLER_REVISION, JOB, LEASE, RUNTIME_CLASS, ROLE, ROLE_BINDING, CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING, CUSTOM_RESOURCE_DEFINITION,
 )  # fmt: skip
 _BY_TYPE = {(kind.api_version, kind.kind): kind for kind in KINDS}
