@@ -91,7 +91,7 @@ class _OfficialTransport:
             raise ConnectionAbortedError("the client is closed")
         if self._client is None:
             self._client = self._make_client()
-        headers = {"Accept": "application/json", "User-Agent": "gpushare"}
+        headers = {"Accept": request.accept, "User-Agent": "gpushare"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         if request.content_type:

@@ -86,7 +86,7 @@ class _LeanTransport:
         await self._pool.close()
 
     async def _start(self, connection: Connection, request: Request, token: str) -> int:
-        headers = [("Host", self._address.authority), ("Accept", "application/json"), ("User-Agent", "gpushare")]
+        headers = [("Host", self._address.authority), ("Accept", request.accept), ("User-Agent", "gpushare")]
         if token:
             headers.append(("Authorization", f"Bearer {token}"))
         if request.content_type:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,6 +13,8 @@ from gpushare.domain.manifests import Kind, Manifest
 from gpushare.kube.cluster import PatchType
 
 _JSON = "application/json"
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io, application/json"
+"""A table has a name and a few columns where the object has kilobytes."""
 _APPLY = "application/apply-patch+yaml"
 """The name says YAML; JSON is YAML, and every server since 1.16 takes it."""
 _PARENTS = {
@@ -33,6 +35,7 @@ class Request:
     body: Any = None
     """JSON; None: no body."""
     content_type: str = ""
+    accept: str = _JSON
 
     @property
     def target(self) -> str:
@@ -66,6 +69,12 @@ def build_list(
     if after:
         query["continue"] = after
     return Request(method="GET", path=kind.path(namespace), query=query)
+
+
+def build_names(kind: Kind, namespace: str, *, labels: str, limit: int, after: str) -> Request:
+    """As `build_list`, for the table that kubectl prints, without the objects in it."""
+    page = build_list(kind, namespace, labels=labels, limit=limit, after=after)
+    return replace(page, query={**page.query, "includeObject": "None"}, accept=_TABLE)
 
 
 def build_watch(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from gpushare.domain.manifests import Kind, Manifest
@@ -61,26 +62,48 @@ class RestCluster:
         return await self._object_or_none(requests.build_get(kind, name, namespace), name)
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
-        """See `Cluster.list`. Reads in pages; where a page has expired meanwhile, once more in one piece."""
-        try:
-            return await self._list(kind, namespace, labels, fields, PAGE)
-        except Expired:
-            return await self._list(kind, namespace, labels, fields, 0)
-
-    async def _list(self, kind: Kind, namespace: str, labels: str, fields: str, limit: int) -> ObjectList:
+        """See `Cluster.list`."""
+        build = partial(requests.build_list, kind, namespace, labels=labels, fields=fields)
+        # Items of built-in lists come without; whoever reads an object wants to know what it is.
+        what = {"apiVersion": kind.api_version, "kind": kind.kind}
         items: list[Manifest] = []
-        after = ""
-        while True:
-            page = await self._object(
-                requests.build_list(kind, namespace, labels=labels, fields=fields, limit=limit, after=after)
-            )
-            # Items of built-in lists come without; whoever reads an object wants to know what it is.
-            what = {"apiVersion": kind.api_version, "kind": kind.kind}
+        version = ""
+        async for page in self._pages(build):
+            if page is None:
+                items.clear()
+                continue
             items += [{**what, **item} for item in page.get("items") or ()]
-            metadata = page.get("metadata") or {}
-            after = metadata.get("continue") or ""
+            version = str((page.get("metadata") or {}).get("resourceVersion", ""))
+        return ObjectList(tuple(items), version)
+
+    async def names(self, kind: Kind, namespace: str = "", *, labels: str = "") -> frozenset[str]:
+        """See `Cluster.names`."""
+        found: set[str] = set()
+        async for page in self._pages(partial(requests.build_names, kind, namespace, labels=labels)):
+            if page is None:
+                found.clear()
+                continue
+            # A server that makes no table of a kind answers with the list.
+            found.update(row["cells"][0] for row in page.get("rows") or ())
+            found.update(item["metadata"]["name"] for item in page.get("items") or ())
+        return frozenset(found)
+
+    async def _pages(self, build: Callable[..., Request]) -> AsyncGenerator[Manifest | None, None]:
+        """Page after page; None when a page has expired meanwhile, and all comes again in one piece."""
+        limit, after = PAGE, ""
+        while True:
+            try:
+                page = await self._object(build(limit=limit, after=after))
+            except Expired:
+                if not after:
+                    raise
+                limit, after = 0, ""
+                yield None
+                continue
+            yield page
+            after = (page.get("metadata") or {}).get("continue") or ""
             if not after:
-                return ObjectList(tuple(items), str(metadata.get("resourceVersion", "")))
+                return
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "", resource_version: str = ""

@@ -145,6 +145,21 @@ async def test_expired_page() -> None:
     assert "limit" not in server.requests[2].line
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"kind": "Table", "rows": [{"cells": ["a", "1d"]}, {"cells": ["b", "2d"]}]}, id="table"),
+        pytest.param({"kind": "NodeList", "items": [{"metadata": {"name": n}} for n in "ab"]}, id="list"),
+    ],
+)
+async def test_names(body: dict) -> None:
+    """Names come from a table, or from the list where the server makes no table."""
+    async with serving(answer(body)) as (server, cluster):
+        assert await cluster.names(manifests.NODE) == {"a", "b"}
+
+    assert "as=Table" in server.requests[0].headers["accept"]
+
+
 async def test_watch_cut_anywhere() -> None:
     """Events arrive whole, however the server cuts its stream."""
     data = line("ADDED", "1") + line("BOOKMARK", "2")
