@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gpushare.domain.shares import ShareId
@@ -59,6 +60,11 @@ class Pool:
     """In order of GPU, MIG instance, share number. Empty: the resource is shown as 0."""
     fail_requests_greater_than_one: bool = False
     allocation: Allocation = Allocation.DISTRIBUTED
+    by_id: Mapping[str, Share] = field(init=False, repr=False, compare=False)
+    """The shares by the text of their id, made once, since every Allocate asks for it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_id", {str(share.id): share for share in self.shares})
 
     @property
     def renamed(self) -> bool:
