@@ -12,7 +12,6 @@ from pathlib import Path
 
 import grpc
 
-from gpushare.domain.answers import ContainerAnswer
 from gpushare.errors import GpuShareError, KubeletError
 from gpushare.kubelet import channels, deviceplugin_pb2_grpc, podresources_pb2_grpc, wire
 from gpushare.kubelet import deviceplugin_pb2 as pb
@@ -25,6 +24,7 @@ from gpushare.kubelet.values import (
     PreferenceRequest,
     Registration,
 )
+from gpushare.sharing.responses import ContainerAnswer
 
 CALL_SECONDS = 10.0
 STOP_SECONDS = 1.0

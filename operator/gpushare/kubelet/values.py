@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from gpushare.domain.answers import ContainerAnswer
 from gpushare.domain.pools import Pool
 from gpushare.errors import KubeletError
+from gpushare.sharing.responses import ContainerAnswer
 
 VERSION: Final = "v1beta1"
 """The only version of the device plugin protocol that kubelets speak."""

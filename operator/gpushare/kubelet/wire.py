@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gpushare.domain.answers import ContainerAnswer, DeviceSpec, Mount
 from gpushare.domain.pools import Pool
 from gpushare.kubelet import deviceplugin_pb2 as pb
 from gpushare.kubelet import podresources_pb2 as resources_pb
 from gpushare.kubelet.values import ContainerDevices, Device, PluginOptions, PreferenceRequest, Registration
+from gpushare.sharing.responses import ContainerAnswer, DeviceNode, Mount
 
 HEALTHY = "Healthy"
 UNHEALTHY = "Unhealthy"
@@ -121,7 +121,7 @@ def answer_of_message(message: pb.ContainerAllocateResponse) -> ContainerAnswer:
             for mount in message.mounts
         ),
         devices=tuple(
-            DeviceSpec(container_path=device.container_path, host_path=device.host_path, permissions=device.permissions)
+            DeviceNode(container_path=device.container_path, host_path=device.host_path, permissions=device.permissions)
             for device in message.devices
         ),
         annotations=dict(message.annotations),

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.domain.answers import ContainerAnswer
 from gpushare.domain.pools import Pool, Share
 from gpushare.domain.shares import ShareId
 from gpushare.errors import GpuShareError
 from gpushare.kubelet.plugin import PluginServer
 from gpushare.kubelet.values import PreferenceRequest
+from gpushare.sharing.responses import ContainerAnswer
 from support.kubelets import Kubelet
 
 

@@ -6,9 +6,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from gpushare.domain.answers import ContainerAnswer, DeviceSpec, Mount
 from gpushare.kubelet import podresources_pb2, wire
 from gpushare.kubelet.values import ContainerDevices, Device, PluginOptions, PreferenceRequest, Registration
+from gpushare.sharing.responses import ContainerAnswer, DeviceNode, Mount
 
 from .conftest import pool_of
 
@@ -19,7 +19,7 @@ answers = st.builds(
     mounts=st.lists(st.builds(Mount, container_path=text, host_path=text, read_only=st.booleans()), max_size=2).map(
         tuple
     ),
-    devices=st.lists(st.builds(DeviceSpec, container_path=text, host_path=text, permissions=text), max_size=2).map(
+    devices=st.lists(st.builds(DeviceNode, container_path=text, host_path=text, permissions=text), max_size=2).map(
         tuple
     ),
     annotations=st.dictionaries(text, text, max_size=2),
