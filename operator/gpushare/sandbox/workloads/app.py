@@ -1,0 +1,21 @@
+"""Starts all workload controllers on one set of watches. Called by the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from gpushare.kube.cluster import Cluster
+from gpushare.sandbox.loops import looping
+from gpushare.sandbox.loops.caches import Caches
+from gpushare.sandbox.workloads.daemonsets.controller import DaemonSets
+
+_CONTROLLERS = (DaemonSets,)
+
+
+async def run(cluster: Cluster, log: logging.Logger, stop: asyncio.Event) -> None:
+    """Keeps all workloads as they should be until `stop` is set."""
+    caches = Caches(cluster, log)
+    controllers = [controller(cluster, caches, log) for controller in _CONTROLLERS]
+    jobs = [job for controller in controllers for job in controller.jobs()]
+    await looping.run_until(stop, caches.run(), *jobs)

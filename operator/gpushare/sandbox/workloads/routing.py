@@ -1,0 +1,53 @@
+"""Which objects have to be looked at again when something changes. Used by every workload controller to wire its caches."""
+
+from __future__ import annotations
+
+from gpushare.domain.manifests import Kind, Manifest
+from gpushare.sandbox.loops import caches as caching
+from gpushare.sandbox.loops import owners, selectors
+from gpushare.sandbox.loops.caches import Cache
+from gpushare.sandbox.loops.looping import Loop
+
+
+def route_own(objects: Cache, loop: Loop) -> None:
+    """Changes of the objects themselves."""
+
+    def changed(before: Manifest | None, after: Manifest | None) -> None:
+        loop.request(caching.key_of(_either(before, after)))
+
+    objects.listen(changed)
+
+
+def route_children(children: Cache, kind: Kind, objects: Cache, loop: Loop) -> None:
+    """Changes of what objects of `kind` control, and of orphans that one of them would take."""
+
+    def changed(before: Manifest | None, after: Manifest | None) -> None:
+        for child in (before, after):
+            key = owners.key_of_controller(child, kind) if child is not None else None
+            if key is not None:
+                loop.request(key)
+        if after is not None and owners.is_orphan(after):
+            for candidate in objects:
+                if is_taker(candidate, after):
+                    loop.request(caching.key_of(candidate))
+
+    children.listen(changed)
+
+
+def is_taker(owner: Manifest, child: Manifest) -> bool:
+    """Whether an owner's selector takes an object of its namespace."""
+    return owner["metadata"]["namespace"] == child["metadata"].get("namespace") and selectors.is_match(
+        owner["spec"]["selector"], selectors.labels_of(child)
+    )
+
+
+def in_namespace(children: Cache, owner: Manifest) -> list[Manifest]:
+    """All objects of a cache in the owner's namespace."""
+    namespace = owner["metadata"]["namespace"]
+    return [child for child in children if child["metadata"].get("namespace") == namespace]
+
+
+def _either(before: Manifest | None, after: Manifest | None) -> Manifest:
+    found = after or before
+    assert found is not None, "a change shows an object before it, after it, or both"
+    return found
