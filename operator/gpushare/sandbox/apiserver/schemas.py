@@ -11,7 +11,7 @@ import lzma
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -29,19 +29,6 @@ _FREE: Final = frozenset(
     }
 )
 """Definitions that hold any JSON."""
-
-
-class GroupVersionKind(NamedTuple):
-    """The type of an object. Core kinds have an empty group."""
-
-    group: str
-    version: str
-    kind: str
-
-    @property
-    def api_version(self) -> str:
-        """As manifests spell it: `v1`, `apps/v1`."""
-        return f"{self.group}/{self.version}" if self.group else self.version
 
 
 class Schema:
@@ -131,13 +118,22 @@ ANYTHING: Final = Schema({})
 
 
 @cache
-def definition(gvk: GroupVersionKind) -> Schema | None:
-    """The schema of a built-in kind, or None for a kind that is not built in."""
+def definition(gvk: tuple[str, str, str]) -> Schema:
+    """The schema of a built-in kind by group, version and kind; `ANYTHING` for a kind that is not built in."""
     name = _kinds().get(gvk)
-    return Schema({"$ref": name}) if name else None
+    return Schema({"$ref": name}) if name else ANYTHING
 
 
-def definition_name(gvk: GroupVersionKind) -> str | None:
+def custom(schema: Mapping[str, Any] | None) -> Schema:
+    """The schema of a custom kind, from the `openAPIV3Schema` of its definition; metadata is that of every object."""
+    if not schema:
+        return ANYTHING
+    text = {"type": "string"}
+    shared = {"apiVersion": text, "kind": text, "metadata": {"$ref": OBJECT_META}}
+    return Schema({**schema, "properties": {**schema.get("properties", {}), **shared}})
+
+
+def definition_name(gvk: tuple[str, str, str]) -> str | None:
     """The name of a built-in kind's definition, as OpenAPI refers to it."""
     return _kinds().get(gvk)
 
@@ -172,13 +168,13 @@ def _descriptions() -> dict[str, dict[str, str]]:
 
 
 @cache
-def _kinds() -> dict[GroupVersionKind, str]:
+def _kinds() -> dict[tuple[str, str, str], str]:
     found = {}
     for name, raw in _definitions().items():
         kinds = raw.get("x-kubernetes-group-version-kind", [])
         # Those of all groups at once (DeleteOptions) name no kind of their own.
         if len(kinds) == 1:
-            found[GroupVersionKind(kinds[0]["group"], kinds[0]["version"], kinds[0]["kind"])] = name
+            found[kinds[0]["group"], kinds[0]["version"], kinds[0]["kind"]] = name
     return found
 
 

@@ -1,0 +1,101 @@
+"""Fields that Go writes even when nobody set them: structs that are no pointers, numbers and texts without `omitempty`.
+
+Called by the defaults, since clients read these fields, and by the tracking of field owners, for which a field that is
+always there is never new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gpushare.sandbox.apiserver.jsonvalues import copied
+from gpushare.sandbox.apiserver.schemas import Schema
+
+_NODE_INFO: Final = dict.fromkeys(
+    (
+        "architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion",
+        "machineID", "operatingSystem", "osImage", "systemUUID",
+    ),
+    "",
+)  # fmt: skip
+_COUNTS: Final = dict.fromkeys(
+    ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"), 0
+)
+_BUDGET: Final = dict.fromkeys(("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0)
+_SPEC_AND_STATUS: Final[Mapping[str, Any]] = {"spec": {}, "status": {}}
+
+_FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "api.core.v1.Namespace": _SPEC_AND_STATUS,
+    "api.core.v1.Node": _SPEC_AND_STATUS,
+    "api.core.v1.NodeStatus": {"daemonEndpoints": {}, "nodeInfo": {}},
+    "api.core.v1.NodeDaemonEndpoints": {"kubeletEndpoint": {}},
+    "api.core.v1.DaemonEndpoint": {"Port": 0},
+    "api.core.v1.NodeSystemInfo": _NODE_INFO,
+    "api.core.v1.Pod": _SPEC_AND_STATUS,
+    "api.core.v1.PodSpec": {"containers": []},
+    "api.core.v1.PodTemplateSpec": {"metadata": {}, "spec": {}},
+    "api.core.v1.Container": {"resources": {}},
+    "api.core.v1.EphemeralContainer": {"resources": {}},
+    "api.core.v1.Service": _SPEC_AND_STATUS,
+    "api.core.v1.ServiceStatus": {"loadBalancer": {}},
+    "api.core.v1.ServicePort": {"targetPort": 0},
+    "api.core.v1.Event": {"involvedObject": {}, "source": {}, "reportingComponent": "", "reportingInstance": ""},
+    "api.core.v1.PersistentVolumeClaim": _SPEC_AND_STATUS,
+    "api.core.v1.PersistentVolumeClaimSpec": {"resources": {}},
+    "api.core.v1.PersistentVolume": _SPEC_AND_STATUS,
+    "api.core.v1.ResourceQuota": _SPEC_AND_STATUS,
+    "api.core.v1.ReplicationController": _SPEC_AND_STATUS,
+    "api.core.v1.ReplicationControllerStatus": {"replicas": 0},
+    "api.apps.v1.DaemonSet": _SPEC_AND_STATUS,
+    "api.apps.v1.DaemonSetSpec": {"template": {}, "updateStrategy": {}},
+    "api.apps.v1.DaemonSetStatus": _COUNTS,
+    "api.apps.v1.Deployment": _SPEC_AND_STATUS,
+    "api.apps.v1.DeploymentSpec": {"template": {}, "strategy": {}},
+    "api.apps.v1.ReplicaSet": _SPEC_AND_STATUS,
+    "api.apps.v1.ReplicaSetSpec": {"template": {}},
+    "api.apps.v1.ReplicaSetStatus": {"replicas": 0},
+    "api.apps.v1.StatefulSet": _SPEC_AND_STATUS,
+    "api.apps.v1.StatefulSetSpec": {"template": {}, "updateStrategy": {}},
+    "api.apps.v1.StatefulSetStatus": {"replicas": 0, "availableReplicas": 0},
+    "api.batch.v1.Job": _SPEC_AND_STATUS,
+    "api.batch.v1.JobSpec": {"template": {}},
+    "api.batch.v1.CronJob": _SPEC_AND_STATUS,
+    "api.batch.v1.CronJobSpec": {"jobTemplate": {}},
+    "api.batch.v1.JobTemplateSpec": {"spec": {}},
+    "api.coordination.v1.Lease": {"spec": {}},
+    "api.policy.v1.PodDisruptionBudget": _SPEC_AND_STATUS,
+    "api.policy.v1.PodDisruptionBudgetStatus": _BUDGET,
+    "api.networking.v1.Ingress": _SPEC_AND_STATUS,
+    "api.networking.v1.IngressStatus": {"loadBalancer": {}},
+    "api.networking.v1.NetworkPolicy": {"spec": {}},
+    "api.resource.v1.DeviceClass": {"spec": {}},
+    "api.resource.v1.ResourceSlice": {"spec": {}},
+    "api.resource.v1.ResourceClaim": _SPEC_AND_STATUS,
+    "api.resource.v1.ResourceClaimSpec": {"devices": {}},
+    "api.admissionregistration.v1.ValidatingAdmissionPolicy": _SPEC_AND_STATUS,
+    "api.admissionregistration.v1.ValidatingAdmissionPolicyBinding": {"spec": {}},
+    "apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition": _SPEC_AND_STATUS,
+}
+_PREFIX: Final = "io.k8s."
+_NONE: Final[Mapping[str, Any]] = {}
+
+
+def fields_of(schema: Schema) -> Mapping[str, Any]:
+    """The fields that every value of this schema has, with what they are while nobody set them."""
+    return _FIELDS.get(schema.definition.removeprefix(_PREFIX), _NONE)
+
+
+def fill(value: Any, schema: Schema) -> None:
+    """Adds the fields that are always there, in place, at every depth of `value`."""
+    if isinstance(value, list):
+        items = schema.items
+        for item in value:
+            fill(item, items)
+    elif isinstance(value, dict):
+        for name, zero in fields_of(schema).items():
+            if value.get(name) is None:
+                value[name] = copied(zero)
+        for name, child in value.items():
+            if isinstance(child, dict | list):
+                fill(child, schema.child(name))
