@@ -11,7 +11,7 @@ import lzma
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -29,6 +29,14 @@ _FREE: Final = frozenset(
     }
 )
 """Definitions that hold any JSON."""
+
+
+class GroupVersionKind(NamedTuple):
+    """The type of an object. Core kinds have an empty group."""
+
+    group: str
+    version: str
+    kind: str
 
 
 class Schema:
