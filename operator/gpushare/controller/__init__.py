@@ -1,4 +1,5 @@
 """The controller process: kopf watches, one loop of passes, each from snapshot to plan to effects.
 
-Belongs here: everything that needs kopf. Does not belong here: what the cluster should look like, which is `plan`.
+Belongs here: everything that needs kopf, and the effects of a plan on the cluster. Does not belong here: what the cluster
+should look like, which is `plan`, and how an object reads, which is `render`.
 """

@@ -1,0 +1,143 @@
+"""Running kopf beside everything else: in a thread and an event loop of its own, and again when it ends. Called by `app`.
+
+Apart, because kopf takes the loop that it runs in for its own: when it ends it cancels every task that was started after
+it, and it sets the process's signal handlers. In the sandbox, that would be everybody's tasks and the terminal's Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import kopf
+
+from gpushare.controller import handlers
+from gpushare.controller.kopf_settings import Connection, build_settings
+from gpushare.controller.snapshotting import Sighting
+from gpushare.kube.backoff import Backoff
+from gpushare.kube.credentials import Credentials, TokenReader, tls_context
+
+_STARTED_SECONDS = 60.0
+"""Whoever ran for that long had started well; the next pause is short again."""
+
+
+class Operating:
+    """The watches. What they tell arrives in the loop that `run` is called in."""
+
+    def __init__(
+        self, credentials: Credentials, namespace: str, *, see: Callable[[Sighting, bool], None], log: logging.Logger
+    ) -> None:
+        """`see` takes what was seen, and whether it is gone."""
+        self._server = credentials.server
+        self._tokens = TokenReader(credentials)
+        self._tls = tls_context(credentials)
+        self._namespace = namespace
+        self._see = see
+        self._log = log
+
+    async def run(self) -> None:
+        """Watches until cancelled. Whatever ends kopf (a watch that is refused for good) is logged; then it starts again."""
+        backoff = Backoff(first=0.2, most=30.0)
+        clock = asyncio.get_running_loop().time
+        streaming = True
+        with _logged_to(self._log):
+            while True:
+                started = clock()
+                reason = await self._run_once(streaming=streaming)
+                self._log.warning("watches ended, starting again", extra={"reason": reason})
+                # Streamed lists are not in every version that we serve; who refuses them gets plain ones.
+                streaming = False
+                if clock() - started > _STARTED_SECONDS:
+                    backoff.reset()
+                await asyncio.sleep(backoff.next())
+
+    async def _run_once(self, *, streaming: bool) -> str:
+        """One life of kopf. Returns why it ended; when cancelled, stops kopf and waits for that."""
+        home = asyncio.get_running_loop()
+
+        def see(sighting: Sighting, gone: bool) -> None:  # noqa: FBT001 - the shape of `handlers.See`
+            home.call_soon_threadsafe(self._see, sighting, gone)
+
+        life = _Life(lambda stop: self._operate(see, stop, streaming=streaming))
+        life.start()
+        try:
+            return await asyncio.shield(life.ended)
+        except asyncio.CancelledError:
+            life.stop()
+            await life.ended
+            raise
+
+    async def _operate(self, see: handlers.See, stop: asyncio.Event, *, streaming: bool) -> None:
+        registry = kopf.OperatorRegistry()
+        handlers.register(registry, self._namespace, see)
+
+        @kopf.on.login(registry=registry)
+        async def login(**_: Any) -> kopf.ConnectionInfo:
+            token = self._tokens.read(anew=True)
+            return Connection(server=self._server, scheme="Bearer" if token else None, token=token, tls=self._tls)
+
+        await kopf.operator(
+            registry=registry,
+            settings=build_settings(streaming=streaming),
+            standalone=True,
+            namespaces=[self._namespace],
+            stop_flag=stop,
+        )
+
+
+class _Life(threading.Thread):
+    """A thread that runs one coroutine in a loop of its own, to be started and awaited from another loop."""
+
+    def __init__(self, main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+        super().__init__(name="kopf", daemon=True)
+        self._main = main
+        self._home = asyncio.get_running_loop()
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self.ended: asyncio.Future[str] = self._home.create_future()
+        """Why it ended."""
+
+    def run(self) -> None:
+        reason = "asked to"
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._main(self._stop))
+        except Exception as error:  # noqa: BLE001 - kopf ends with whatever its tasks raised; the caller starts it again
+            reason = repr(error)
+        self._home.call_soon_threadsafe(self.ended.set_result, reason)
+
+    def stop(self) -> None:
+        # It may just have ended by itself, and closed its loop.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._stop.set)
+
+
+@contextlib.contextmanager
+def _logged_to(log: logging.Logger) -> Iterator[None]:
+    """Leads the warnings of kopf, which has one tree of loggers a process, into the controller's log."""
+    logger = logging.getLogger("kopf")
+    before = logger.level, logger.propagate
+    forward = _Forward(log)
+    logger.addHandler(forward)
+    logger.setLevel(logging.WARNING)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(forward)
+        logger.level, logger.propagate = before
+
+
+class _Forward(logging.Handler):
+    def __init__(self, log: logging.Logger) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # It runs in a thread on purpose; every start would warn that it does not see the signals.
+        if not record.getMessage().startswith("OS signals are ignored"):
+            self._log.log(record.levelno, "kopf", extra={"reason": record.getMessage()}, exc_info=record.exc_info)

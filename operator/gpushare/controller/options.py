@@ -1,0 +1,97 @@
+"""The controller's command line and environment. Parsed once, by `app`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from gpushare import names
+from gpushare.errors import UsageError
+
+_NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How one controller runs."""
+
+    namespace: str = ""
+    """The operator's own; empty: that of the pod or of the kubeconfig's context."""
+    image: str = ""
+    policy: str = ""
+    kubeconfig: Path | None = None
+    """None: the service account of the pod."""
+    context: str = ""
+    identity: str = ""
+    """Name in the Lease; empty: a random one."""
+    leader_elect: bool = True
+    resync_seconds: float = 300.0
+    metrics_port: int | None = None
+    """Port for metrics and health; None: neither is served."""
+    log_level: str = "info"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (gpushare controller --help lists what there is)")
+
+
+def _build_parser() -> _Parser:
+    parser = _Parser(
+        prog="gpushare controller", add_help=False, allow_abbrev=False, description=__doc__.splitlines()[0]
+    )
+    add = parser.add_argument
+    add("--policy", metavar="NAME", default="", help="follow only this ClusterPolicy (default: the oldest)")
+    add("--namespace", metavar="NAME", default="", help=f"the operator's namespace (default: ${names.ENV_NAMESPACE})")
+    add("--kubeconfig", metavar="FILE", type=Path, help="reach the cluster by this file (default: as a pod does)")
+    add("--context", metavar="NAME", default="", help="context of the kubeconfig (default: its current one)")
+    add("--leader-elect", choices=("true", "false"), default="true", help="hold a Lease, for several replicas")
+    add(
+        "--resync-seconds", metavar="N", type=float, default=300.0, help="seconds between passes that nothing asked for"
+    )
+    add("--metrics-port", metavar="N", type=int, help="serve metrics and health on this port")
+    add("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    add("-h", "--help", action="store_true", help="print this text")
+    return parser
+
+
+def help_text() -> str:
+    """What `--help` prints."""
+    return _build_parser().format_help()
+
+
+def wants_help(argv: Sequence[str]) -> bool:
+    """Whether the text is all that is asked for."""
+    return "--help" in argv or "-h" in argv
+
+
+def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Options:
+    """Reads flags, which win, and environment.
+
+    Raises:
+        UsageError: an unknown flag, or a value that cannot be; says which.
+    """
+    given = _build_parser().parse_args(list(argv))
+    if given.resync_seconds <= 0:
+        raise UsageError(f"--resync-seconds {given.resync_seconds:g}: expected a number above 0")
+    if given.metrics_port is not None and not 0 <= given.metrics_port <= 65535:
+        raise UsageError(f"--metrics-port {given.metrics_port}: expected a number from 0 to 65535")
+    namespace = given.namespace or environ.get(names.ENV_NAMESPACE, "")
+    if namespace and not _NAMESPACE.fullmatch(namespace):
+        raise UsageError(f"namespace {namespace!r}: expected the name of a namespace, such as gpu-operator")
+    return Options(
+        namespace=namespace,
+        image=environ.get(names.ENV_DEVICE_PLUGIN_IMAGE, ""),
+        policy=given.policy,
+        kubeconfig=given.kubeconfig,
+        context=given.context,
+        identity=environ.get("POD_NAME", ""),
+        leader_elect=given.leader_elect == "true",
+        resync_seconds=given.resync_seconds,
+        metrics_port=given.metrics_port,
+        log_level=given.log_level,
+    )

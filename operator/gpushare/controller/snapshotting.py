@@ -1,0 +1,156 @@
+"""The cluster as the watches tell it, kept as slim values. Written by `handlers`, read by each pass of `reconciling`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpushare import names
+from gpushare.domain import manifests
+from gpushare.domain.manifests import Kind, Manifest, ObjectKey
+from gpushare.kube import comparing
+from gpushare.plan import components, reading
+from gpushare.plan.snapshot import LiveObject, Settings, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A kind that we watch, and what we keep of an object of it."""
+
+    kind: Kind
+    read: Callable[[Manifest], Any]
+    """Gives the slim value, or None for an object that does not count."""
+    labels: str = ""
+    """Selector on the server's side."""
+
+
+WATCHED = (
+    Watched(manifests.CLUSTER_POLICY, reading.policy_of),
+    Watched(manifests.CONFIG_MAP, reading.config_map_of),
+    # All Nodes: whether one has GPUs is decided by labels that somebody else removes and adds.
+    Watched(manifests.NODE, reading.node_of),
+    Watched(manifests.GPU_NODE, reading.gpu_node_of),
+    Watched(manifests.POD, reading.agent_pod_of, labels=f"app={names.DAEMONSET_DEVICE_PLUGIN}"),
+    Watched(manifests.RUNTIME_CLASS, lambda manifest: manifest["metadata"]["name"]),
+    *(
+        Watched(kind, reading.live_object_of)
+        for kind in (
+            manifests.SERVICE_ACCOUNT,
+            manifests.ROLE,
+            manifests.ROLE_BINDING,
+            manifests.CLUSTER_ROLE,
+            manifests.CLUSTER_ROLE_BINDING,
+            manifests.DAEMON_SET,
+        )
+    ),
+)
+"""What kopf watches; the namespaced ones in the operator's namespace only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One object as a watch told it."""
+
+    kind: Kind
+    name: str
+    value: Any
+    """The slim value; None: gone, or it does not count."""
+    live: Manifest | None = None
+    """The object without its status, where components are made of its kind."""
+
+
+def sighting_of(watched: Watched, manifest: Manifest, namespace: str) -> Sighting:
+    """Reads one object. Runs in the thread of the watches, so that a big cluster does not hold up the passes."""
+    name = manifest["metadata"]["name"]
+    value = watched.read(manifest)
+    if not isinstance(value, LiveObject):
+        return Sighting(watched.kind, name, value)
+    ours = components.keys_of(components.DEVICE_PLUGIN, namespace)
+    if not value.managed and value.key not in ours:
+        return Sighting(watched.kind, name, None)
+    return Sighting(watched.kind, name, value, comparing.essence_of(manifest))
+
+
+class Store:
+    """The newest value of everything watched. Unlike a `Snapshot`, it changes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.config_maps_elsewhere: tuple[ObjectKey, ...] = ()
+        self.gpu_clusters: tuple[str, ...] = ()
+        self._values: dict[Kind, dict[str, Any]] = {watched.kind: {} for watched in WATCHED}
+        self._told: dict[Kind, dict[str, int]] = {watched.kind: {} for watched in WATCHED}
+        """When each object was last told of, counted in sightings; also of those that do not count."""
+        self._live: dict[ObjectKey, Manifest] = {}
+        self._sightings = 0
+
+    @property
+    def live(self) -> Mapping[ObjectKey, Manifest]:
+        """The objects that our components are made of, without status."""
+        return self._live
+
+    @property
+    def sightings(self) -> int:
+        """How often anything was seen so far: a moment, for `drop_others`."""
+        return self._sightings
+
+    def see(self, sighting: Sighting, *, gone: bool = False) -> bool:
+        """Takes over what a watch told. Returns whether a pass could decide otherwise than before."""
+        self._sightings += 1
+        if gone:
+            self._told[sighting.kind].pop(sighting.name, None)
+        else:
+            self._told[sighting.kind][sighting.name] = self._sightings
+        if gone or sighting.value is None:
+            return self._forget(sighting.kind, sighting.name)
+        values = self._values[sighting.kind]
+        before = values.get(sighting.name)
+        # Also where it is equal: the version of the object, which is not compared, goes into some patches.
+        values[sighting.name] = sighting.value
+        return self._keep_live(sighting) or before != sighting.value
+
+    def _forget(self, kind: Kind, name: str) -> bool:
+        value = self._values[kind].pop(name, None)
+        if isinstance(value, LiveObject):
+            self._live.pop(value.key, None)
+        return value is not None
+
+    def _keep_live(self, sighting: Sighting) -> bool:
+        if sighting.live is None:
+            return False
+        before = self._live.get(sighting.value.key)
+        self._live[sighting.value.key] = sighting.live
+        return before != sighting.live
+
+    def missing(self, kind: Kind, existing: frozenset[str]) -> frozenset[str]:
+        """Names that exist in the cluster and that no watch has told of yet."""
+        return existing - self._told[kind].keys()
+
+    def drop_others(self, kind: Kind, existing: frozenset[str], since: int) -> bool:
+        """Forgets what is gone without a watch telling it, as happens when a watch has to start again.
+
+        Args:
+            kind: of which `existing` names all objects.
+            existing: as listed after the moment `since`; what was seen later than that may be new, and stays.
+            since: `sightings` before the list.
+        """
+        ghosts = [name for name, when in self._told[kind].items() if when <= since and name not in existing]
+        changed = [self.see(Sighting(kind, name, None), gone=True) for name in ghosts]
+        return any(changed)
+
+    def snapshot(self) -> Snapshot:
+        """The cluster at this moment."""
+        seen = {kind: tuple(values.values()) for kind, values in self._values.items()}
+        return Snapshot(
+            settings=self.settings,
+            policies=seen[manifests.CLUSTER_POLICY],
+            config_maps=seen[manifests.CONFIG_MAP],
+            config_maps_elsewhere=self.config_maps_elsewhere,
+            nodes=seen[manifests.NODE],
+            gpu_nodes=seen[manifests.GPU_NODE],
+            objects=tuple(value for values in seen.values() for value in values if isinstance(value, LiveObject)),
+            agent_pods=seen[manifests.POD],
+            gpu_clusters=self.gpu_clusters,
+            runtime_classes=frozenset(seen[manifests.RUNTIME_CLASS]),
+        )
