@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
+from gpushare.domain.manifests import Manifest
 from gpushare.errors import Problem
 
 CONFIG_ASSIGNED = "ConfigAssigned"
@@ -61,12 +63,22 @@ class Config:
 
     @property
     def revision(self) -> str:
-        """Changes exactly when what the agent has to apply changes."""
+        """Changes exactly when the text does; that of the defaults is empty."""
         return revision_of(self.content)
+
+    @property
+    def name(self) -> str:
+        """For people: the key that the text came from, or `none`."""
+        return self.source.key if self.source is not None else "none"
 
     def to_json(self) -> dict[str, Any]:
         """The form of `spec.config`."""
-        body: dict[str, Any] = {"reason": self.reason.value, "revision": self.revision, "content": self.content}
+        body: dict[str, Any] = {
+            "name": self.name,
+            "reason": self.reason.value,
+            "revision": self.revision,
+            "content": self.content,
+        }
         if self.source is not None:
             body["source"] = {
                 "namespace": self.source.namespace,
@@ -125,6 +137,20 @@ class ResourceStatus:
             healthy=body.get("healthy", 0),
             allocated=body.get("allocated", 0),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Figures for `kubectl get gpunodes`, which can show a field but not count."""
+
+    gpus: int = 0
+    shares: int = 0
+    """Shares of all resources together, healthy or not."""
+    healthy: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `status.summary`."""
+        return {"gpus": self.gpus, "shares": self.shares, "healthy": self.healthy}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +217,7 @@ class GPUNode:
     """One GPUNode, named after its Node."""
 
     name: str
+    uid: str = ""
     node_uid: str = ""
     """Uid of the Node that owns it."""
     config: Config | None = None
@@ -207,9 +234,37 @@ class GPUNode:
         owners = metadata.get("ownerReferences", ())
         return cls(
             name=metadata.get("name", ""),
+            uid=metadata.get("uid", ""),
             node_uid=next((owner["uid"] for owner in owners if owner.get("kind") == "Node"), ""),
             config=Config.from_json(config) if config is not None else None,
             status=GPUNodeStatus.from_json(body.get("status") or {}),
             generation=metadata.get("generation", 0),
             resource_version=metadata.get("resourceVersion", ""),
         )
+
+
+def assignment_manifest(name: str, node_uid: str, config: Config) -> Manifest:
+    """What the controller applies to give a node its configuration. The Node owns it, so that it goes with the Node."""
+    kind = manifests.GPU_NODE
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {
+            "name": name,
+            "ownerReferences": [
+                {"apiVersion": manifests.NODE.api_version, "kind": manifests.NODE.kind, "name": name, "uid": node_uid}
+            ],
+        },
+        "spec": {"config": config.to_json()},
+    }
+
+
+def condition_manifest(name: str, condition: Condition) -> Manifest:
+    """What one writer applies to the status of a GPUNode to set its own condition; the others' stay as they are."""
+    kind = manifests.GPU_NODE
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": name},
+        "status": {"conditions": [condition.to_json()]},
+    }

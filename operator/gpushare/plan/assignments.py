@@ -1,0 +1,155 @@
+"""Which sharing configuration each node gets, and what is wrong where it cannot get the one that is named.
+
+The node's label before the policy's default; else not shared. Where what is named cannot be used, the node keeps what it
+has, byte for byte, and a node that has nothing yet starts unshared. Called by `build`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gpushare import names
+from gpushare.domain.conditions import Condition
+from gpushare.domain.gpunode import CONFIG_ASSIGNED, Config, ConfigReason, GPUNode
+from gpushare.plan import wording
+from gpushare.plan.catalogs import Catalog, Refusal
+from gpushare.plan.snapshot import Node
+
+_REASONS: Final = {
+    ConfigReason.LABEL: "NamedByLabel",
+    ConfigReason.DEFAULT: "NamedByDefault",
+    ConfigReason.NONE: "NotShared",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What one node gets."""
+
+    config: Config
+    key: str = ""
+    """What the label or the default names."""
+    refusal: Refusal | None = None
+    """Set: `config` is what the node has had before."""
+    warnings: tuple[str, ...] = ()
+
+    def describe(self, node: str) -> str:
+        """One sentence for people."""
+        text = _title_of(self.config)
+        if self.refusal is None:
+            return f"{node} gets {text}"
+        return f"{node} {'keeps' if self.config.source else 'stays'} {text}: {self.refusal.text}"
+
+
+def _title_of(config: Config) -> str:
+    if config.source is None:
+        return "unshared"
+    return f'"{config.source.key}" (revision {config.revision})'
+
+
+def assign(catalog: Catalog, node: Node, gpu_node: GPUNode | None) -> Assignment:
+    """The configuration of one node.
+
+    Args:
+        catalog: the configurations to choose from.
+        node: its labels choose.
+        gpu_node: what the node has now; None for a node that has nothing yet.
+    """
+    label = node.labels.get(names.LABEL_CONFIG, "") if catalog.name else ""
+    key = label or catalog.default
+    refusal = catalog.missing
+    if refusal is None:
+        if not key:
+            return Assignment(config=catalog.unshared)
+        entry = catalog.entry(key)
+        if entry.refusal is None:
+            # The entry was read for the default; it is one text, whoever named it.
+            config = replace(entry.config, reason=ConfigReason.LABEL) if label else entry.config
+            return Assignment(config=config, key=key, warnings=entry.warnings)
+        origin = "the label names" if label else "the policy's default names"
+        refusal = replace(entry.refusal, text=f"{origin} {entry.refusal.text}")
+    kept = gpu_node.config if gpu_node is not None and gpu_node.config is not None else catalog.unshared
+    return Assignment(config=kept, key=key, refusal=refusal)
+
+
+def condition_of(node: str, assignment: Assignment) -> Condition:
+    """`ConfigAssigned` of one node, without its times.
+
+    While all is well it names no revision and no generation: an edited ConfigMap is one write a node, not two.
+    """
+    refusal = assignment.refusal
+    if refusal is not None:
+        reason, message = refusal.reason, assignment.describe(node)
+    else:
+        reason, message = _REASONS[assignment.config.reason], _named(assignment)
+    return Condition(
+        type=CONFIG_ASSIGNED,
+        status="True" if refusal is None else "False",
+        reason=reason,
+        message=wording.joined([message, *assignment.warnings]),
+    )
+
+
+def _named(assignment: Assignment) -> str:
+    source = assignment.config.source
+    if source is None:
+        return "no configuration is named for this node: its GPUs are not shared"
+    origin = "the label" if assignment.config.reason is ConfigReason.LABEL else "the policy's default"
+    return f'{origin} names "{source.key}" of ConfigMap {source.namespace}/{source.name}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the policy says about its configurations as a whole."""
+
+    refusals: tuple[Refusal, ...] = ()
+    """Each with the nodes concerned; what hits the policy itself first."""
+    warnings: tuple[str, ...] = ()
+    used: Mapping[str, Config]
+    """Valid configurations that some node gets, by key."""
+
+
+def build_verdict(catalog: Catalog, assignments: Mapping[str, Assignment]) -> Verdict:
+    """Sums up: every problem once, with the nodes that it concerns."""
+    refused: dict[Refusal, list[str]] = {}
+    for node in sorted(assignments):
+        if (refusal := assignments[node].refusal) is not None:
+            refused.setdefault(refusal, []).append(node)
+    whole = _policy_refusal(catalog)
+    refusals = [_with_nodes(refusal, nodes, assignments) for refusal, nodes in refused.items()]
+    if whole is not None and whole not in refused:
+        refusals.insert(0, whole)
+    named = [a for a in assignments.values() if a.refusal is None and a.config.source is not None]
+    used = {a.config.source.key: a.config for a in named if a.config.source is not None}
+    warnings = {warning for a in named for warning in a.warnings}
+    return Verdict(
+        refusals=tuple(refusals),
+        warnings=(*sorted(warnings), *_unused(catalog, {a.key for a in assignments.values()})),
+        used=dict(sorted(used.items())),
+    )
+
+
+def _policy_refusal(catalog: Catalog) -> Refusal | None:
+    """What is wrong with the ConfigMap or the default, whether or not a node would get it now."""
+    if (missing := catalog.missing) is not None:
+        return missing
+    if not catalog.default or (refusal := catalog.entry(catalog.default).refusal) is None:
+        return None
+    return replace(refusal, text=f"the policy's default names {refusal.text}")
+
+
+def _with_nodes(refusal: Refusal, nodes: list[str], assignments: Mapping[str, Assignment]) -> Refusal:
+    if len(nodes) == 1:
+        return replace(refusal, text=assignments[nodes[0]].describe(nodes[0]))
+    return replace(refusal, text=f"{refusal.text}; {wording.listed(nodes)} keep what they have")
+
+
+def _unused(catalog: Catalog, named: Collection[str]) -> list[str]:
+    """Keys that nothing names and no node could get: told before somebody puts a label on."""
+    if catalog.config_map is None:
+        return []
+    idle = sorted(catalog.config_map.data.keys() - {catalog.default, *named})
+    entries = {key: catalog.entry(key) for key in idle}
+    return [f"no node can use {entry.refusal.text}" for entry in entries.values() if entry.refusal is not None]

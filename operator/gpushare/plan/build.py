@@ -1,0 +1,184 @@
+"""From what is to what should be: a snapshot goes in, a plan comes out. Called by the controller once a pass.
+
+Everything in a plan is a difference: a cluster that is as it should be gives a plan without writes (components apart, which
+the controller renders and compares).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpushare.api.clusterpolicy import ClusterPolicy, parse_policy
+from gpushare.domain import manifests
+from gpushare.domain.manifests import ObjectKey
+from gpushare.plan import (
+    assignments,
+    catalogs,
+    components,
+    events,
+    fleet,
+    policies,
+    pruning,
+    rollouts,
+    status,
+    wording,
+)
+from gpushare.plan.catalogs import Catalog
+from gpushare.plan.components import Built, Component
+from gpushare.plan.events import EventNote, Note, Standing, Topic
+from gpushare.plan.fleet import Fleet, GPUNodeCondition, GPUNodeRemoval, GPUNodeSpec
+from gpushare.plan.nodes import NodeLabels
+from gpushare.plan.snapshot import LiveObject, Policy, Snapshot
+from gpushare.plan.status import Outcome, PolicyStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What one pass has to do, in the order of the fields."""
+
+    components: tuple[Component, ...] = ()
+    """To render, decorate, order and apply, where it differs from what is there."""
+    gpu_nodes: tuple[GPUNodeSpec, ...] = ()
+    gpu_node_conditions: tuple[GPUNodeCondition, ...] = ()
+    node_labels: tuple[NodeLabels, ...] = ()
+    prune: tuple[LiveObject, ...] = ()
+    """To delete, each only with its uid."""
+    gpu_node_removals: tuple[GPUNodeRemoval, ...] = ()
+    policies: tuple[PolicyStatus, ...] = ()
+    events: tuple[EventNote, ...] = ()
+    standing: Standing = field(default_factory=dict)
+    """To be given to the next pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Acted:
+    """What became of the active policy."""
+
+    outcome: Outcome
+    built: Built = field(default_factory=Built)
+    fleet: Fleet = field(default_factory=Fleet)
+    prune: tuple[LiveObject, ...] = ()
+    catalog: Catalog | None = None
+    """None: the policy was not acted upon, and everything stays as it is."""
+
+
+def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> Plan:
+    """Decides everything.
+
+    Args:
+        snapshot: what the controller saw.
+        now: RFC 3339 time, for conditions that change.
+        before: `standing` of the last plan; None in the first pass of a process.
+    """
+    choice = policies.choose(snapshot)
+    if choice.active is None:
+        gone = fleet.build_removal(snapshot)
+        prune = pruning.build_prune(snapshot.objects, wanted=(), held=())
+        return Plan(node_labels=gone.labels, prune=prune, gpu_node_removals=gone.removals)
+    acted = _act(snapshot, choice.active, now)
+    outcomes = [(choice.active, acted.outcome), *((policy, status.ignored(choice.active)) for policy in choice.ignored)]
+    statuses = [
+        status.build_status(policy, outcome, namespace=snapshot.settings.namespace, now=now)
+        for policy, outcome in outcomes
+    ]
+    notes = _notes(outcomes, acted)
+    posted, standing = events.build_events(before, notes, partial=acted.catalog is None)
+    members = acted.fleet.members
+    return Plan(
+        components=(acted.built.component,) if acted.built.component is not None else (),
+        gpu_nodes=tuple(member.spec for member in members if member.spec is not None),
+        gpu_node_conditions=tuple(member.condition for member in members if member.condition is not None),
+        node_labels=acted.fleet.labels,
+        prune=acted.prune,
+        gpu_node_removals=acted.fleet.removals,
+        policies=tuple(item for item in statuses if item is not None),
+        events=posted,
+        standing=standing,
+    )
+
+
+def _act(snapshot: Snapshot, active: Policy, now: str) -> _Acted:
+    """Follows the active policy, or leaves everything alone where that is not possible."""
+    parsed = parse_policy({"spec": active.spec})
+    if parsed.policy is None:
+        return _Acted(outcome=status.failed(map(str, parsed.problems)))
+    if conflicts := _find_conflicts(snapshot, active):
+        return _Acted(outcome=status.failed(conflicts, [status.conflict(conflicts)]))
+    policy = parsed.policy
+    catalog = catalogs.build_catalog(snapshot, policy)
+    whole = fleet.build_fleet(snapshot, policy, catalog, now)
+    built = components.build_device_plugin(snapshot, active, policy)
+    wanted = (
+        components.keys_of(components.DEVICE_PLUGIN, snapshot.settings.namespace)
+        if built.component is not None
+        else frozenset[ObjectKey]()
+    )
+    held = {components.DEVICE_PLUGIN} if built.problems else set[str]()
+    return _Acted(
+        outcome=_outcome_of(snapshot, policy, catalog, whole, built),
+        built=built,
+        fleet=whole,
+        prune=pruning.build_prune(snapshot.objects, wanted=wanted, held=held),
+        catalog=catalog,
+    )
+
+
+def _find_conflicts(snapshot: Snapshot, active: Policy) -> list[str]:
+    texts = [
+        f"GPUCluster {name} exists, and with it another operator that shares GPUs; nothing is changed until it is deleted"
+        for name in sorted(snapshot.gpu_clusters)
+    ]
+    keys = components.keys_of(components.DEVICE_PLUGIN, snapshot.settings.namespace)
+    return texts + [
+        f"{item.key} is controlled by {item.controller_name}; nothing is changed until that is gone, "
+        "or has devicePlugin.enabled: false"
+        for item in pruning.find_foreign(snapshot.objects, keys=keys, owner_uid=active.uid)
+    ]
+
+
+def _outcome_of(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, whole: Fleet, built: Built) -> Outcome:
+    verdict = assignments.build_verdict(catalog, whole.assigned)
+    summary = rollouts.summarise(whole.expected)
+    others = (
+        status.config_valid(verdict, catalog.title if catalog.name else ""),
+        status.rolled_out(summary),
+        status.conflict(()),
+        status.unmanaged(policy.unmanaged(), built.notes),
+    )
+    state = components.STATES[components.DEVICE_PLUGIN]
+    broken = [*map(str, built.problems), *(text for _, text in sorted(snapshot.failures.items()))]
+    if broken:
+        return status.failed([f"Failed to reconcile {state}: {wording.joined(broken)}"], others)
+    reasons = [*_daemonset_reasons(snapshot, built, len(whole.expected))]
+    reasons += [refusal.text for refusal in verdict.refusals]
+    reasons += [*summary.refused, *summary.waiting]
+    if reasons:
+        return status.not_ready([state], reasons, others)
+    if whole.gpu_nodes:
+        return status.succeeded(status.RECONCILED, others)
+    discovered = any(node.discovered for node in snapshot.nodes)
+    return status.succeeded(status.NO_GPU_NODES if discovered else status.NFD_LABELS_MISSING, others)
+
+
+def _daemonset_reasons(snapshot: Snapshot, built: Built, expected: int) -> list[str]:
+    if built.component is None:
+        return []
+    live = next((item for item in snapshot.objects if item.rollout is not None and item.managed), None)
+    text = rollouts.describe_daemonset(live, expected)
+    return [text] if text else []
+
+
+def _notes(outcomes: list[tuple[Policy, Outcome]], acted: _Acted) -> Mapping[Topic, Note]:
+    notes: dict[Topic, Note] = {}
+    for policy, outcome in outcomes:
+        config_map, uid = None, ""
+        if outcome is acted.outcome and acted.catalog is not None and acted.catalog.name:
+            config_map = ObjectKey(manifests.CONFIG_MAP, acted.catalog.name, acted.catalog.namespace)
+            uid = acted.catalog.config_map.uid if acted.catalog.config_map is not None else ""
+        notes |= events.policy_notes(policy, config_map, uid, status.conditions_of(outcome))
+    for member in acted.fleet.members:
+        if member.progress is not None:
+            stored = member.spec is None and member.condition is None
+            notes |= events.node_notes(member.node, member.assignment, member.progress, stored=stored)
+    return notes

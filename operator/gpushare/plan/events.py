@@ -1,0 +1,176 @@
+"""Events that tell people of a change: one on the policy and one on the ConfigMap, and one on each node concerned.
+
+A note stands as long as what it says is so, and is posted when it begins to stand. What stood is handed from pass to pass
+(`Standing`), since the watch that would show it in the stored conditions is slower than the next pass. Called by `build`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeAlias
+
+from gpushare.domain import manifests
+from gpushare.domain.conditions import Condition
+from gpushare.domain.manifests import ObjectKey
+from gpushare.plan import status
+from gpushare.plan.assignments import Assignment
+from gpushare.plan.rollouts import Phase, Progress, title_of
+from gpushare.plan.snapshot import Node, Policy
+
+CLUSTER_EVENTS: Final = "default"
+"""Where Kubernetes keeps the Events of objects without a namespace; `kubectl describe` looks nowhere else."""
+
+
+class EventType(StrEnum):
+    """The two that Kubernetes knows."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventNote:
+    """One Event to post."""
+
+    regarding: ObjectKey
+    uid: str
+    """Empty where the object does not exist, or is only known by name."""
+    reason: str
+    type: EventType
+    message: str
+
+    @property
+    def namespace(self) -> str:
+        """Where the Event itself is."""
+        return self.regarding.namespace or CLUSTER_EVENTS
+
+
+Topic: TypeAlias = tuple[ObjectKey, str]
+"""What a note is about: an object, and what of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something that stands now."""
+
+    event: EventNote | None
+    """None: it is undecided, so what stood before goes on standing."""
+    known: bool = False
+    """Said in what is stored: a controller that has just started does not say it again."""
+    heals: bool = False
+    """Worth saying only where it ends a warning."""
+
+
+Notes: TypeAlias = Mapping[Topic, Note]
+Standing: TypeAlias = Mapping[Topic, EventNote]
+"""What stood at the end of a pass, for the next one."""
+
+
+def build_events(
+    before: Standing | None, notes: Notes, *, partial: bool = False
+) -> tuple[tuple[EventNote, ...], Standing]:
+    """The Events to post, and what stands now.
+
+    Args:
+        before: what the last pass left standing; None in the first pass of a process.
+        notes: of this pass.
+        partial: this pass looked at the policy only, so whatever else stood goes on standing.
+    """
+    standing: dict[Topic, EventNote] = dict(before or {}) if partial else {}
+    fresh: list[EventNote] = []
+    for topic, note in notes.items():
+        last = before.get(topic) if before is not None else None
+        event = note.event or last
+        if event is None:
+            continue
+        standing[topic] = event
+        if event == last or (before is None and note.known):
+            continue
+        if not note.heals or (last is not None and last.type is EventType.WARNING):
+            fresh.append(event)
+    return tuple(sorted(fresh, key=lambda e: (str(e.regarding), e.reason, e.message))), standing
+
+
+def policy_notes(policy: Policy, config_map: ObjectKey | None, uid: str, conditions: Iterable[Condition]) -> Notes:
+    """What is to be told of a policy, from the conditions that it is going to have.
+
+    Args:
+        policy: with the conditions that are stored.
+        config_map: what it names; its Events say the same, in the operator's namespace, where people look.
+        uid: of the ConfigMap; empty where there is none.
+        conditions: the new ones.
+    """
+    stored = {condition.type: condition for condition in policy.conditions}
+    notes: dict[Topic, Note] = {}
+    for condition in conditions:
+        if (said := _said_by(condition)) is None:
+            continue
+        before = stored.get(condition.type)
+        known = before is not None and (before.status, before.message) == (condition.status, condition.message)
+        targets = [(ObjectKey(manifests.CLUSTER_POLICY, policy.name), policy.uid)]
+        if config_map is not None and condition.type in {status.CONFIG_VALID, status.ROLLED_OUT}:
+            targets.append((config_map, uid))
+        for regarding, target_uid in targets:
+            event = EventNote(
+                regarding=regarding, uid=target_uid, reason=said.reason, type=said.type, message=said.message
+            )
+            notes[regarding, condition.type] = Note(event=event if said.reason else None, known=known, heals=said.heals)
+    return notes
+
+
+class _Said(NamedTuple):
+    reason: str
+    """Empty: undecided."""
+    type: EventType = EventType.NORMAL
+    message: str = ""
+    """Empty: that of the condition."""
+    heals: bool = False
+
+
+_CORRECTED: Final = _Said("Reconciled", message="what was wrong is corrected", heals=True)
+_SAID: Final = {
+    (status.CONFIG_VALID, "ValidWithWarnings"): _Said("ConfigWarning", EventType.WARNING),
+    (status.CONFIG_VALID, "True"): _Said("ConfigAccepted", heals=True),
+    (status.CONFIG_VALID, "False"): _Said("ConfigRefused", EventType.WARNING),
+    (status.ROLLED_OUT, "AllNodes"): _Said("ConfigApplied"),
+    (status.ROLLED_OUT, "Refused"): _Said("ConfigNotApplied", EventType.WARNING),
+    (status.ROLLED_OUT, "Waiting"): _Said(""),
+    (status.CONFLICT, "True"): _Said("Conflict", EventType.WARNING),
+    (status.ERROR, status.RECONCILE_FAILED): _Said(status.RECONCILE_FAILED, EventType.WARNING),
+    (status.ERROR, status.IGNORED): _Said(status.IGNORED, EventType.WARNING),
+    (status.ERROR, status.OPERAND_NOT_READY): _CORRECTED,
+    (status.ERROR, "False"): _CORRECTED,
+}
+"""By type of condition, and its reason before its status. What is not here never makes an Event."""
+
+
+def _said_by(condition: Condition) -> _Said | None:
+    said = _SAID.get((condition.type, condition.reason)) or _SAID.get((condition.type, condition.status))
+    return said if said is None or said.message else said._replace(message=condition.message)
+
+
+def node_notes(node: Node, assignment: Assignment, progress: Progress, *, stored: bool) -> Notes:
+    """What is to be told of one node: why it did not get what was named, or that it runs it, or why it cannot.
+
+    Args:
+        node: the Node, on which the Event is.
+        assignment: what it gets.
+        progress: how far it is.
+        stored: nothing of this is new.
+    """
+    key = ObjectKey(manifests.NODE, node.name)
+    if assignment.refusal is not None:
+        reason, kind, text = "ConfigRefused", EventType.WARNING, assignment.describe(node.name)
+    elif progress.phase is Phase.WAITING:
+        return {(key, "config"): Note(event=None)}
+    elif progress.phase is Phase.REFUSED:
+        reason, kind = "ConfigNotApplied", EventType.WARNING
+        text = f"{node.name} cannot run {title_of(progress.config)} and keeps what was there: {progress.text}"
+    else:
+        warnings = (*assignment.warnings, *progress.warnings)
+        reason, kind = "ConfigApplied", EventType.WARNING if warnings else EventType.NORMAL
+        text = f"{node.name} runs {title_of(progress.config)}" + "".join(f"; {warning}" for warning in warnings)
+    event = EventNote(regarding=key, uid=node.uid, reason=reason, type=kind, message=text[:1024])
+    return {(key, "config"): Note(event=event, known=stored)}

@@ -1,0 +1,145 @@
+"""How far the nodes are with what they were given. Used by `build` for the policy's status and for Events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpushare.domain.conditions import Condition
+from gpushare.domain.gpunode import CONFIG_APPLIED, Config, GPUNode
+from gpushare.plan import wording
+from gpushare.plan.snapshot import AgentPod, LiveObject, Rollout
+
+
+class Phase(StrEnum):
+    """Where one node stands."""
+
+    APPLIED = "applied"
+    WAITING = "waiting"
+    REFUSED = "refused"
+    """The agent says that the configuration does not fit its node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """One node on its way to its configuration."""
+
+    phase: Phase
+    config: Config
+    text: str = ""
+    """Why it waits or refuses; empty when there is nothing to say."""
+    warnings: tuple[str, ...] = ()
+    """What the agent says of a configuration that it applied."""
+
+
+def progress_of(config: Config, gpu_node: GPUNode | None, pod: AgentPod | None) -> Progress:
+    """Where one node stands with `config`.
+
+    Args:
+        config: what the plan gives it.
+        gpu_node: what is stored and reported.
+        pod: its agent; None where none runs yet.
+    """
+    if pod is None or not pod.ready:
+        return Progress(phase=Phase.WAITING, config=config, text=(pod.trouble if pod else "") or "agent not ready")
+    if gpu_node is None or gpu_node.config != config:
+        return Progress(phase=Phase.WAITING, config=config)
+    status = gpu_node.status
+    problems = tuple(map(str, status.problems))
+    applied = next((condition for condition in status.conditions if condition.type == CONFIG_APPLIED), None)
+    if applied is not None and _is_about(applied, gpu_node):
+        if applied.status == "False":
+            return Progress(phase=Phase.REFUSED, config=config, text=wording.joined(problems) or applied.message)
+        if status.applied_revision == config.revision:
+            return Progress(phase=Phase.APPLIED, config=config, warnings=problems)
+    return Progress(phase=Phase.WAITING, config=config)
+
+
+def _is_about(condition: Condition, gpu_node: GPUNode) -> bool:
+    # An agent that has not seen the newest spec yet still tells of the one before.
+    return condition.observed_generation is None or condition.observed_generation >= gpu_node.generation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """All nodes together."""
+
+    total: int = 0
+    applied: int = 0
+    running: str = ""
+    """What runs where it is applied: `any (revision 3f9a1c20b7e4) on 2 nodes, unshared on 1 node`."""
+    refused: tuple[str, ...] = ()
+    """A sentence for each thing that nodes refuse."""
+    waiting: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """For people, in a condition or an Event."""
+        if not self.total:
+            return "no node is there to run a configuration"
+        head = f"applied on {self.applied} of {wording.counted(self.total, 'GPU node')}"
+        if self.running:
+            head = f"{head}: {self.running}"
+        return wording.joined([head, *self.refused, *self.waiting])
+
+
+def summarise(nodes: Mapping[str, Progress]) -> Summary:
+    """Counts, groups, and names a few."""
+    running: dict[str, int] = {}
+    refused: dict[tuple[str, str], list[str]] = {}
+    waiting: dict[str, list[str]] = {}
+    for name, progress in sorted(nodes.items()):
+        match progress.phase:
+            case Phase.APPLIED:
+                title = title_of(progress.config)
+                running[title] = running.get(title, 0) + 1
+            case Phase.REFUSED:
+                refused.setdefault((progress.config.name, progress.text), []).append(name)
+            case Phase.WAITING:
+                waiting.setdefault(progress.text, []).append(name)
+    return Summary(
+        total=len(nodes),
+        applied=sum(running.values()),
+        running=", ".join(f"{title} on {wording.counted(count, 'node')}" for title, count in sorted(running.items())),
+        refused=tuple(
+            f'{wording.listed(who)} cannot run "{config}" and {"keeps" if len(who) == 1 else "keep"} what was there: {text}'
+            for (config, text), who in refused.items()
+        ),
+        waiting=tuple(
+            f"waiting for {wording.listed(who)}" + (f" ({text})" if text else "") for text, who in waiting.items()
+        ),
+    )
+
+
+def title_of(config: Config) -> str:
+    """A configuration for people."""
+    return f"{config.name} (revision {config.revision})" if config.source is not None else "unshared"
+
+
+def is_rolled_out(rollout: Rollout, expected: int) -> bool:
+    """Whether a DaemonSet runs everywhere as it is written now.
+
+    Unlike NVIDIA's operator, this believes no number before the DaemonSet controller has seen the newest generation, and
+    none that says 0 while nodes are there to run on.
+    """
+    return (
+        rollout.observed >= rollout.generation
+        and rollout.unavailable == 0
+        and rollout.updated == rollout.desired == rollout.available
+        and (rollout.desired > 0 or expected == 0)
+    )
+
+
+def describe_daemonset(item: LiveObject | None, expected: int) -> str:
+    """What a DaemonSet still lacks; empty when it is rolled out."""
+    if item is None or item.rollout is None:
+        return "it is being created"
+    rollout = item.rollout
+    if is_rolled_out(rollout, expected):
+        return ""
+    if rollout.observed < rollout.generation:
+        return f"{item.key} is being changed"
+    if rollout.desired == 0:
+        return f"{item.key} is scheduled on none of {wording.counted(expected, 'GPU node')}; look at their taints"
+    return f"{item.key}: {rollout.updated} of {rollout.desired} pods up to date, {rollout.available} available"
