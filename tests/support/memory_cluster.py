@@ -1,5 +1,6 @@
 """A cluster in memory, for the loops of controllers: objects, versions, watches, and nothing that a server decides."""
 
+# ruff: noqa: ARG002 - the parameters are those of the protocol
 from __future__ import annotations
 
 import asyncio

@@ -9,8 +9,10 @@ from gpushare.kube.cluster import Cluster
 from gpushare.sandbox.loops import looping
 from gpushare.sandbox.loops.caches import Caches
 from gpushare.sandbox.workloads.daemonsets.controller import DaemonSets
+from gpushare.sandbox.workloads.deployments.controller import Deployments
+from gpushare.sandbox.workloads.replicasets.controller import ReplicaSets
 
-_CONTROLLERS = (DaemonSets,)
+_CONTROLLERS = (DaemonSets, Deployments, ReplicaSets)
 
 
 async def run(cluster: Cluster, log: logging.Logger, stop: asyncio.Event) -> None:
