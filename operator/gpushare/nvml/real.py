@@ -1,0 +1,285 @@
+"""The NVIDIA driver, through its own Python bindings. Used by the agent and the command line on machines with GPUs.
+
+The only module that knows pynvml. Old drivers lack functions, and some answer with bytes that are no UTF-8: what a GPU can
+live without becomes a default, everything else a `DeviceError` that says which GPU and what was asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import re
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pynvml
+
+from gpushare.domain.devices import GPU, ComputeCapability, MigEngines, MigInstance
+from gpushare.errors import DeviceError
+from gpushare.nvml.port import (
+    Ancestor,
+    Driver,
+    DriverUnavailable,
+    Event,
+    EventKind,
+    GpuLost,
+    NotSupported,
+    NvLink,
+    Process,
+)
+from gpushare.nvml.profiles import profile_name
+
+_MIB: Final = 1024 * 1024
+_NOBODY: Final = 0xFFFFFFFF
+"""The instance of an event that is about the whole GPU."""
+_PROFILE_IN_NAME: Final = re.compile(r" MIG ((?:\d+c\.)?\d+g\.\d+gb(?:[+-][a-z.,]+)?)$", re.ASCII)
+_KINDS: Final = {
+    pynvml.nvmlEventTypeXidCriticalError: EventKind.XID,
+    pynvml.nvmlEventTypeDoubleBitEccError: EventKind.DOUBLE_BIT_ECC,
+    pynvml.nvmlEventTypeSingleBitEccError: EventKind.SINGLE_BIT_ECC,
+}
+_ALL_KINDS: Final = sum(_KINDS)
+_ERRORS: Final = {
+    pynvml.NVML_ERROR_NOT_SUPPORTED: NotSupported,
+    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: NotSupported,
+    pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: NotSupported,
+    pynvml.NVML_ERROR_GPU_IS_LOST: GpuLost,
+    pynvml.NVML_ERROR_UNINITIALIZED: DriverUnavailable,
+    pynvml.NVML_ERROR_DRIVER_NOT_LOADED: DriverUnavailable,
+    pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: DriverUnavailable,
+    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: DriverUnavailable,
+}
+
+
+class RealNvml:
+    """Implements `port.Nvml`. The library keeps one state a process, so that two of these share it."""
+
+    def __init__(self, library: str = "") -> None:
+        """`library`: path of libnvidia-ml.so.1 where the loader does not find it by itself."""
+        self._library = library
+        self._lock = threading.Lock()
+        self._is_started = False
+        self._events: Any = None
+
+    def start(self) -> None:
+        """Loads the library and connects to the driver."""
+        with self._lock:
+            if self._is_started:
+                return
+            if self._library:
+                # The loader then finds the name that pynvml asks for among what is loaded already.
+                with contextlib.suppress(OSError):
+                    ctypes.CDLL(self._library, mode=ctypes.RTLD_GLOBAL)
+            with _asking("the NVIDIA driver cannot be used"):
+                pynvml.nvmlInit()
+            self._is_started = True
+
+    def stop(self) -> None:
+        """Disconnects."""
+        with self._lock, contextlib.suppress(pynvml.NVMLError):
+            if self._events is not None:
+                events, self._events = self._events, None
+                pynvml.nvmlEventSetFree(events)
+            if self._is_started:
+                self._is_started = False
+                pynvml.nvmlShutdown()
+
+    def driver(self) -> Driver:
+        """Versions; that of CUDA is missing where the driver does not tell it."""
+        with _asking("the driver does not tell its version"):
+            version = _text(pynvml.nvmlSystemGetDriverVersion)
+        number = _optional(pynvml.nvmlSystemGetCudaDriverVersion_v2, default=None)
+        # NVML packs the version as 12040 for 12.4.
+        cuda = (number // 1000, number % 1000 // 10) if number else None
+        return Driver(version=version, cuda_version=cuda)
+
+    def count(self) -> int:
+        """Number of GPUs."""
+        with _asking("the driver does not tell the number of GPUs"):
+            return int(pynvml.nvmlDeviceGetCount())
+
+    def gpu(self, index: int) -> GPU:
+        """One GPU with its MIG instances."""
+        with _asking(f"GPU {index} cannot be read"):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+            memory_mib = _memory_mib(handle)
+            mode = _optional(pynvml.nvmlDeviceGetMigMode, handle, default=None)
+            is_split = mode is not None and mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE
+            return GPU(
+                index=index,
+                uuid=_text(pynvml.nvmlDeviceGetUUID, handle),
+                product=_text(pynvml.nvmlDeviceGetName, handle),
+                minor=int(_optional(pynvml.nvmlDeviceGetMinorNumber, handle, default=index)),
+                memory_mib=memory_mib,
+                compute_capability=ComputeCapability(major=major, minor=minor),
+                bus_id=_bus_id(pynvml.nvmlDeviceGetPciInfo(handle)),
+                fabric_clique=_clique(handle),
+                mig_capable=mode is not None,
+                mig_enabled=is_split,
+                mig=tuple(_instance(position, mig, memory_mib) for position, mig in _mig_handles(handle, is_split)),
+            )
+
+    def register_events(self, index: int) -> bool:
+        """Asks for XIDs and ECC errors, as far as the GPU reports them."""
+        with _asking(f"GPU {index} does not take an event registration"):
+            with self._lock:
+                if self._events is None:
+                    self._events = pynvml.nvmlEventSetCreate()
+            try:
+                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                mask = pynvml.nvmlDeviceGetSupportedEventTypes(handle) & _ALL_KINDS
+                pynvml.nvmlDeviceRegisterEvents(handle, mask, self._events)
+            except pynvml.NVMLError_NotSupported:
+                return False
+            return bool(mask)
+
+    def wait_event(self, timeout: float) -> Event | None:
+        """Waits for the next event. Nothing can come where nothing was registered."""
+        events = self._events
+        if events is None:
+            raise DeviceError("no GPU's events are registered")
+        with _asking("waiting for events of GPUs failed"):
+            try:
+                data = pynvml.nvmlEventSetWait_v2(events, int(timeout * 1000))
+            except pynvml.NVMLError_Timeout:
+                return None
+        return Event(
+            uuid=_optional(_text, pynvml.nvmlDeviceGetUUID, data.device, default="", whatever=True),
+            kind=_KINDS.get(data.eventType, EventKind.XID),
+            xid=int(data.eventData) if data.eventType == pynvml.nvmlEventTypeXidCriticalError else 0,
+            gpu_instance=None if data.gpuInstanceId == _NOBODY else int(data.gpuInstanceId),
+            compute_instance=None if data.computeInstanceId == _NOBODY else int(data.computeInstanceId),
+        )
+
+    def ancestor(self, index: int, other: int) -> Ancestor:
+        """Where the two GPUs meet in the PCI tree."""
+        with _asking(f"the driver does not tell how GPU {index} and GPU {other} are connected"):
+            one, two = pynvml.nvmlDeviceGetHandleByIndex(index), pynvml.nvmlDeviceGetHandleByIndex(other)
+            return Ancestor(pynvml.nvmlDeviceGetTopologyCommonAncestor(one, two))
+
+    def nvlinks(self, index: int) -> tuple[NvLink, ...]:
+        """Active links, in the order of their numbers."""
+        with _asking(f"the NVLinks of GPU {index} cannot be read"):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            return tuple(_links(handle))
+
+    def processes(self, index: int) -> tuple[Process, ...]:
+        """Processes that compute; with MIG on, those of each instance."""
+        with _asking(f"the processes of GPU {index} cannot be read"):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            mode = _optional(pynvml.nvmlDeviceGetMigMode, handle, default=None)
+            is_split = mode is not None and mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE
+            handles = [mig for _, mig in _mig_handles(handle, is_split)] if is_split else [handle]
+            found = [process for each in handles for process in pynvml.nvmlDeviceGetComputeRunningProcesses(each)]
+        return tuple(
+            Process(
+                pid=int(process.pid),
+                memory_mib=process.usedGpuMemory // _MIB if process.usedGpuMemory is not None else None,
+            )
+            for process in found
+        )
+
+
+@contextlib.contextmanager
+def _asking(what: str) -> Iterator[None]:
+    """Translates failures of the library; `what` is what could not be had."""
+    try:
+        yield
+    except pynvml.NVMLError as error:
+        raise _ERRORS.get(error.value, DeviceError)(f"{what}: {error}") from None
+    except pynvml.NVMLLibraryMismatchError:
+        raise NotSupported(f"{what}: the driver is too old") from None
+
+
+def _optional(function: Callable[..., Any], *arguments: Any, default: Any, whatever: bool = False) -> Any:
+    """What the function tells, or the default where this GPU or driver cannot tell it; with `whatever`, where anything fails."""
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError as error:
+        if whatever or _ERRORS.get(error.value) is NotSupported:
+            return default
+        raise
+
+
+def _text(function: Any, *arguments: Any) -> str:
+    try:
+        return str(function(*arguments))
+    except UnicodeDecodeError:
+        # pynvml decodes strictly; what it wraps gives the bytes.
+        return bytes(function.__wrapped__(*arguments)).decode(errors="replace")
+
+
+def _memory_mib(handle: Any) -> int:
+    memory = _optional(pynvml.nvmlDeviceGetMemoryInfo, handle, default=None)
+    return int(memory.total) // _MIB if memory is not None else 0
+
+
+def _bus_id(pci: Any) -> str:
+    return f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0"
+
+
+def _clique(handle: Any) -> str | None:
+    info = pynvml.c_nvmlGpuFabricInfoV_t()
+    function = pynvml.nvmlDeviceGetGpuFabricInfoV
+    if _optional(function, handle, ctypes.byref(info), default=None) is None:
+        info = pynvml.c_nvmlGpuFabricInfo_t()
+        if _optional(pynvml.nvmlDeviceGetGpuFabricInfo, handle, ctypes.byref(info), default=None) is None:
+            return None
+    if info.state != pynvml.NVML_GPU_FABRIC_STATE_COMPLETED or info.status != pynvml.NVML_SUCCESS:
+        return None
+    cluster = uuid.UUID(bytes=bytes(info.clusterUuid))
+    return f"{cluster}.{info.cliqueId}" if cluster.int else None
+
+
+def _mig_handles(handle: Any, is_split: bool) -> Iterator[tuple[int, Any]]:  # noqa: FBT001 - read together with the mode
+    for position in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle) if is_split else 0):
+        try:
+            yield position, pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, position)
+        except (pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
+            continue
+
+
+def _instance(position: int, handle: Any, gpu_memory_mib: int) -> MigInstance:
+    attributes = pynvml.nvmlDeviceGetAttributes_v2(handle)
+    gpu_slices, compute_slices = int(attributes.gpuInstanceSliceCount), int(attributes.computeInstanceSliceCount)
+    named = _PROFILE_IN_NAME.search(_text(pynvml.nvmlDeviceGetName, handle))
+    return MigInstance(
+        index=position,
+        uuid=_text(pynvml.nvmlDeviceGetUUID, handle),
+        profile=named[1]
+        if named
+        else profile_name(
+            gpu_slices=gpu_slices,
+            compute_slices=compute_slices,
+            memory_mib=int(attributes.memorySizeMB),
+            gpu_memory_mib=gpu_memory_mib,
+        ),
+        gpu_instance=int(pynvml.nvmlDeviceGetGpuInstanceId(handle)),
+        compute_instance=int(pynvml.nvmlDeviceGetComputeInstanceId(handle)),
+        memory_mib=int(attributes.memorySizeMB),
+        multiprocessors=int(attributes.multiprocessorCount),
+        gpu_slices=gpu_slices,
+        compute_slices=compute_slices,
+        engines=MigEngines(
+            copy=int(attributes.sharedCopyEngineCount),
+            decoder=int(attributes.sharedDecoderCount),
+            encoder=int(attributes.sharedEncoderCount),
+            jpeg=int(attributes.sharedJpegCount),
+            ofa=int(attributes.sharedOfaCount),
+        ),
+    )
+
+
+def _links(handle: Any) -> Iterator[NvLink]:
+    for number in range(pynvml.NVML_NVLINK_MAX_LINKS):
+        try:
+            if pynvml.nvmlDeviceGetNvLinkState(handle, number) != pynvml.NVML_FEATURE_ENABLED:
+                continue
+            pci = pynvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, number)
+        except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_InvalidArgument):
+            continue
+        kind = _optional(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, number, default=None)
+        yield NvLink(remote_bus_id=_bus_id(pci), to_switch=kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH)
