@@ -28,9 +28,7 @@ _PLAIN_BOOLEANS: Final = frozenset(
     }
 )  # fmt: skip
 """Fields that Go leaves out when they are false, since they are no pointers."""
-_TEXT_POINTERS: Final = frozenset(
-    {"type", "storageClassName", "volumeAttributesClassName", "holderIdentity", "leaseTransitions"}
-)
+_TEXT_POINTERS: Final = frozenset({"type", "storageClassName", "volumeAttributesClassName", "holderIdentity"})
 """Optional texts that Go keeps when they are empty."""
 _EMBEDDED: Final = frozenset({"apiVersion", "kind", "metadata"})
 _GO_TYPES: Final = {"string": "string", "boolean": "bool", "number": "float64"}
