@@ -35,7 +35,7 @@ class Machine(Protocol):
         """Content of a file; None where there is none or it cannot be read."""
         ...
 
-    def list_names(self, path: str) -> tuple[str, ...]:
+    def names(self, path: str) -> tuple[str, ...]:
         """Names in a directory, sorted; none where there is no directory."""
         ...
 
@@ -74,7 +74,7 @@ def read_facts(machine: Machine, *, machine_file: str = _MACHINE, timestamp: int
     name = _read_text(machine, machine_file)
     configs = [
         machine.read_bytes(f"{_PCI_DEVICES}/{bus_id}/config")
-        for bus_id in machine.list_names(_PCI_DEVICES)
+        for bus_id in machine.names(_PCI_DEVICES)
         if _read_text(machine, f"{_PCI_DEVICES}/{bus_id}/vendor") == _NVIDIA_VENDOR
     ]
     virtual = [find_virtual_gpu(config) for config in configs if config is not None]

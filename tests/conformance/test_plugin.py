@@ -1,0 +1,200 @@
+"""Our pools, answers and choices beside those that NVIDIA's device plugin was seen to give, node by node.
+
+What counts as equal: devices in any order; device nodes and mounts as sets; comma lists as sets where they hold indices;
+any name after the prefix of a CDI annotation; of errors, the id or figure that they name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from gpushare.agent import options
+from gpushare.allocation.shares import choose
+from gpushare.domain.pools import Allocation, Pool
+from gpushare.errors import UsageError
+from gpushare.kubelet.plugin import endpoint_of
+from gpushare.sharing.responses import ContainerAnswer, RequestRefused, build_response
+from support.described_nodes import build_nvml
+from support.recorded_cases import Case, read_cases
+
+ENDS = {
+    # The recorded program ends with a status; what becomes of these here is in `test_what_ends_the_recorded_program`.
+    "a100x2-mighalf-strategy-single", "a100x2-mighet-strategy-single", "a100x2-mps-migsingle", "t4x4-badversion",
+    "t4x4-flag-unknown", "t4x4-strategy-bad", "t4x4-ts-replicas1",
+}  # fmt: skip
+ANOTHER_PART = {
+    "t4x4-imex-required": "the agent looks for the channel's device node",
+    "t4x4-nvml-initfail": "the agent's start without a driver",
+    "t4x4-nolib-nofail": "the agent's start without a driver",
+    "t4x4-mps4-nodaemon": "the MPS daemon is a part of its own",
+}
+DEVIATES = {
+    "t4x4-mps-and-ts": "mps and timeSlicing together are a problem, not a silent choice",
+    "t4x4-unknownfield": "unknown keys are a problem, and the devices are served unshared",
+    "t4x4-ts-devices-list": "devices: is honoured; those not listed stay unshared",
+    "t4x4-ts-explicit-rename": "rename: is honoured",
+}
+NEEDS_TOPOLOGY = {
+    "a100x8-bridge-default": "which GPUs are close to each other is not known to the choice among shares",
+    "a100x8-nvswitch-default": "which GPUs are close to each other is not known to the choice among shares",
+}
+CASES = read_cases("plugin", {*ENDS, *ANOTHER_PART, *DEVIATES})
+
+
+def with_ids(cases: Sequence[Case]) -> list[Any]:
+    return [pytest.param(case, id=case.name) for case in cases]
+
+
+def offered(case: Case) -> Mapping[str, Pool]:
+    """Resources with devices: one with an empty list counts as not offered."""
+    return {name: pool for name, pool in case.built.pools.items() if pool.shares}
+
+
+@pytest.mark.parametrize("case", with_ids(CASES))
+def test_resources_and_devices(case: Case) -> None:
+    """The same resources with the same device ids and NUMA nodes, all healthy."""
+    assert case.built.problems == ()
+    pools, recorded = offered(case), case.body["resources"]
+    assert pools.keys() == recorded.keys()
+    for name, resource in recorded.items():
+        assert endpoint_of(name) == resource["endpoint"]
+        found = {
+            str(share.id): ("Healthy" if share.healthy else "Unhealthy", [share.numa_node])
+            for share in pools[name].shares
+        }
+        assert found == {device["id"]: (device["health"], device["numa"]) for device in resource["devices"]}
+
+
+@pytest.mark.parametrize("case", with_ids(CASES))
+def test_allocate(case: Case) -> None:
+    """The same environment, mounts, device nodes and CDI names for the same ids; the same requests refused."""
+    for name, resource in case.body["resources"].items():
+        pool = case.built.pools[name]
+        for call in resource["allocate"]:
+            variants = call.get("variants") or [call]
+            if "error" in variants[0]:
+                with pytest.raises(RequestRefused, match=variants[0]["error"]["names"]):
+                    answers_of(case, pool, call["request"])
+                continue
+            found = [comparable(shape_of(answer)) for answer in answers_of(case, pool, call["request"])]
+            assert found in [[comparable(answer) for answer in variant["response"]] for variant in variants]
+
+
+def answers_of(case: Case, pool: Pool, request: Sequence[Sequence[str]]) -> list[ContainerAnswer]:
+    return [build_response(pool, ids, case.response_options) for ids in request]
+
+
+def shape_of(answer: ContainerAnswer) -> dict[str, Any]:
+    """The answer in the form of the recorded ones."""
+    return {
+        "envs": answer.envs,
+        "mounts": [
+            {"container_path": mount.container_path, "host_path": mount.host_path, "read_only": mount.read_only}
+            for mount in answer.mounts
+        ],
+        "devices": [
+            {"container_path": node.container_path, "host_path": node.host_path, "permissions": node.permissions}
+            for node in answer.devices
+        ],
+        "annotations": answer.annotations,
+        "cdi_devices": answer.cdi_devices,
+    }
+
+
+def comparable(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """What is left of an answer when what may differ is taken away."""
+    return {
+        "envs": {name: sorted(value.split(",")) for name, value in answer.get("envs", {}).items()},
+        "mounts": sorted({tuple(mount.items()) for mount in answer.get("mounts", [])}),
+        "devices": sorted({tuple(node.items()) for node in answer.get("devices", [])}),
+        "annotations": {
+            key.rpartition("_")[0]: sorted(value.split(",")) for key, value in answer.get("annotations", {}).items()
+        },
+        "cdi_devices": sorted(answer.get("cdi_devices", [])),
+    }
+
+
+@pytest.mark.parametrize(
+    "case", with_ids([case for case in CASES if case.name not in NEEDS_TOPOLOGY and case.body["resources"]])
+)
+def test_preferred(case: Case) -> None:
+    """As good a choice as any recorded one: valid, and spread or stacked at least as well."""
+    for name, resource in case.body["resources"].items():
+        pool = case.built.pools[name]
+        for question in resource["preferred"]:
+            found = choose(pool, question["available"], question["must_include"], question["size"])
+            variants = question.get("variants") or [question]
+            answers = [answer["response"] for answer in variants if answer.get("response")]
+            if not answers:
+                assert found == ()
+                continue
+            assert len(set(found)) == question["size"]
+            assert set(question["must_include"]) <= set(found) <= set(question["available"])
+            if is_whole(pool):
+                assert closeness(case, pool, found) >= max(closeness(case, pool, answer) for answer in answers)
+                continue
+            best = min(badness(pool, question["available"], answer) for answer in answers)
+            assert badness(pool, question["available"], found) <= best
+
+
+def is_whole(pool: Pool) -> bool:
+    return all(share.id.number is None and share.mig_index is None for share in pool.shares)
+
+
+def closeness(case: Case, pool: Pool, chosen: Sequence[str]) -> int:
+    """The sum of the pair scores by which whole GPUs are compared: the nearer two are in the PCI tree, the more."""
+    nvml = build_nvml(case.body["node"])
+    indices = [pool.by_id[share_id].gpu_index for share_id in chosen]
+    return sum(60 - nvml.ancestor(*pair) for pair in combinations(indices, 2))
+
+
+def badness(pool: Pool, available: Sequence[str], chosen: Sequence[str]) -> int:
+    """How unevenly devices are used afterwards, counted as for the pool's policy: less is better."""
+    in_use = Counter(share.id.device for share in pool.shares)
+    in_use.subtract(pool.by_id[share_id].id.device for share_id in available)
+    in_use.update(pool.by_id[share_id].id.device for share_id in chosen)
+    squares = sum(used * used for used in in_use.values())
+    return -squares if pool.allocation is Allocation.PACKED else squares
+
+
+@pytest.mark.parametrize("case", with_ids([case for case in read_cases("plugin") if case.name in DEVIATES]))
+def test_where_we_deviate(case: Case) -> None:
+    """The deliberate differences of the configuration, each as it is documented."""
+    counts = {name: len(pool.shares) for name, pool in offered(case).items()}
+
+    if case.name in ("t4x4-mps-and-ts", "t4x4-unknownfield"):
+        assert case.parsed.problems
+        assert counts == {"nvidia.com/gpu": 4}
+    elif case.name == "t4x4-ts-devices-list":
+        assert counts == {"nvidia.com/gpu": 2 * 2 + 2}
+    else:
+        renamed = case.body["config"]["sharing"]["timeSlicing"]["resources"][0]["rename"]
+        assert counts == {f"nvidia.com/{renamed.removeprefix('nvidia.com/')}": 8}
+
+
+@pytest.mark.parametrize("case", with_ids([case for case in read_cases("plugin") if case.name in ENDS]))
+def test_what_ends_the_recorded_program(case: Case) -> None:
+    """Bad usage is an error of the command line; everything else is reported, and what is valid is served."""
+    if case.name in ("t4x4-flag-unknown", "t4x4-strategy-bad"):
+        with pytest.raises(UsageError):
+            options.parse(case.body["flags"], case.body["env"])
+        return
+    counts = {name: len(pool.shares) for name, pool in case.built.pools.items()}
+    reported = (*case.parsed.problems, *case.built.problems, *case.built.unserved)
+
+    assert counts == {"nvidia.com/gpu": EXPECTED[case.name]}
+    assert bool(reported) is (case.name != "t4x4-ts-replicas1")
+
+
+EXPECTED = {
+    "a100x2-mighalf-strategy-single": 0,
+    "a100x2-mighet-strategy-single": 0,
+    "a100x2-mps-migsingle": 14,
+    "t4x4-badversion": 4,
+    "t4x4-ts-replicas1": 4,
+}
