@@ -10,9 +10,13 @@ from gpushare.sandbox.loops import looping
 from gpushare.sandbox.loops.caches import Caches
 from gpushare.sandbox.workloads.daemonsets.controller import DaemonSets
 from gpushare.sandbox.workloads.deployments.controller import Deployments
+from gpushare.sandbox.workloads.jobs.controller import Jobs
+from gpushare.sandbox.workloads.nodes.collecting import Leftovers
+from gpushare.sandbox.workloads.nodes.controller import Nodes
+from gpushare.sandbox.workloads.nodes.evicting import Evictions
 from gpushare.sandbox.workloads.replicasets.controller import ReplicaSets
 
-_CONTROLLERS = (DaemonSets, Deployments, ReplicaSets)
+_CONTROLLERS = (DaemonSets, Deployments, ReplicaSets, Jobs, Nodes, Evictions, Leftovers)
 
 
 async def run(cluster: Cluster, log: logging.Logger, stop: asyncio.Event) -> None:

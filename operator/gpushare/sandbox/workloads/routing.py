@@ -36,9 +36,9 @@ def route_children(children: Cache, kind: Kind, objects: Cache, loop: Loop) -> N
 
 def is_taker(owner: Manifest, child: Manifest) -> bool:
     """Whether an owner's selector takes an object of its namespace."""
-    return owner["metadata"]["namespace"] == child["metadata"].get("namespace") and selectors.is_match(
-        owner["spec"]["selector"], selectors.labels_of(child)
-    )
+    selector = owner["spec"]["selector"]
+    is_near = owner["metadata"]["namespace"] == child["metadata"].get("namespace")
+    return is_near and selectors.is_match(selector, selectors.labels_of(child))
 
 
 def in_namespace(children: Cache, owner: Manifest) -> list[Manifest]:

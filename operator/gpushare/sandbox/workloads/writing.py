@@ -10,9 +10,10 @@ from gpushare.domain import manifests
 from gpushare.domain.manifests import Kind, Manifest
 from gpushare.errors import GpuShareError
 from gpushare.kube.cluster import Cluster
-from gpushare.sandbox.loops import owners, selectors
+from gpushare.sandbox.loops import owners
 from gpushare.sandbox.loops.caches import Caches
 from gpushare.sandbox.loops.recording import Recorder
+from gpushare.sandbox.workloads import routing
 
 
 class Writer:
@@ -56,7 +57,7 @@ class Writer:
         claimed = []
         for candidate in candidates:
             is_own = owners.is_controlled_by(candidate, owner)
-            is_selected = selectors.is_match(owner["spec"]["selector"], selectors.labels_of(candidate))
+            is_selected = routing.is_taker(owner, candidate)
             if is_own and is_selected:
                 claimed.append(candidate)
             elif is_own:
