@@ -11,6 +11,7 @@ from gpushare.kube.backoff import Backoff
 
 QUIET_SECONDS = 0.05
 """How long the first wish for a pass waits for company: an edit comes as a burst of events."""
+_LONGEST_PAUSE_SECONDS = 30.0
 
 
 class Loop:
@@ -42,26 +43,39 @@ class Loop:
         self._asked.set()
 
     async def run(self) -> None:
-        """Runs passes until cancelled. What fails is tried again, with growing pauses."""
-        backoff = Backoff(first=0.1, most=30.0)
-        clock = asyncio.get_running_loop().time
-        resync_at = clock()
+        """Runs passes until cancelled. What fails is tried again, with growing pauses.
+
+        No pass runs before a first resync has worked: with half of the cluster seen, it would remove the other half.
+        """
+        backoff = Backoff(first=0.1, most=_LONGEST_PAUSE_SECONDS)
         while True:
-            try:
-                if clock() >= resync_at:
-                    await self._resync()
-                    resync_at = clock() + self._resync_seconds
-                    self.request("resync", delay=0)
-                if await self._wait(resync_at):
-                    await self._pass()
-            except GpuShareError as error:
-                self._log.warning("pass failed", extra={"reason": str(error)})
-            except Exception:  # noqa: BLE001 - a defect of ours, or an object that nobody thought of, must stop nothing
-                self._log.exception("pass failed")
-            else:
+            if await self._try(self._resync):
+                break
+            await asyncio.sleep(backoff.next())
+        self.request("start", delay=0)
+        clock = asyncio.get_running_loop().time
+        resync_at = clock() + self._resync_seconds
+        backoff.reset()
+        while True:
+            if not await self._wait(resync_at):
+                worked = await self._try(self._resync)
+                resync_at = clock() + (self._resync_seconds if worked else _LONGEST_PAUSE_SECONDS)
+                self.request("resync", delay=0)
+            elif await self._try(self._pass):
                 backoff.reset()
-                continue
-            self.request("retry", delay=backoff.next())
+            else:
+                self.request("retry", delay=backoff.next())
+
+    async def _try(self, act: Callable[[], Awaitable[None]]) -> bool:
+        try:
+            await act()
+        except GpuShareError as error:
+            self._log.warning("pass failed", extra={"reason": str(error)})
+        except Exception:  # noqa: BLE001 - a defect of ours, or an object that nobody thought of, must stop nothing
+            self._log.exception("pass failed")
+        else:
+            return True
+        return False
 
     async def _wait(self, resync_at: float) -> bool:
         """Waits for the next pass that is due. False: it is time to resync first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,7 @@ WATCHED = (
     ),
 )
 """What kopf watches; the namespaced ones in the operator's namespace only."""
+_BY_KIND = {watched.kind: watched for watched in WATCHED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +60,32 @@ class Sighting:
     """The slim value; None: gone, or it does not count."""
     live: Manifest | None = None
     """The object without its status, where components are made of its kind."""
+    version: int = 0
+    """Grows with every change in the cluster; 0 where it is not known."""
 
 
 def sighting_of(watched: Watched, manifest: Manifest, namespace: str) -> Sighting:
     """Reads one object. Runs in the thread of the watches, so that a big cluster does not hold up the passes."""
-    name = manifest["metadata"]["name"]
+    name, version = manifest["metadata"]["name"], _version_of(manifest)
     value = watched.read(manifest)
     if not isinstance(value, LiveObject):
-        return Sighting(watched.kind, name, value)
+        return Sighting(watched.kind, name, value, version=version)
     ours = components.keys_of(components.DEVICE_PLUGIN, namespace)
     if not value.managed and value.key not in ours:
-        return Sighting(watched.kind, name, None)
-    return Sighting(watched.kind, name, value, comparing.essence_of(manifest))
+        return Sighting(watched.kind, name, None, version=version)
+    return Sighting(watched.kind, name, value, comparing.essence_of(manifest), version)
+
+
+def _version_of(manifest: Manifest) -> int:
+    version = str(manifest["metadata"].get("resourceVersion", ""))
+    return int(version) if version.isdecimal() else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    sighting: int
+    """Which of all sightings was the last one of it."""
+    version: int
 
 
 class Store:
@@ -79,11 +95,14 @@ class Store:
         self.settings = settings
         self.config_maps_elsewhere: tuple[ObjectKey, ...] = ()
         self.gpu_clusters: tuple[str, ...] = ()
+        self.failures: Mapping[str, str] = {}
+        """What could not be applied in the last pass, by component."""
         self._values: dict[Kind, dict[str, Any]] = {watched.kind: {} for watched in WATCHED}
-        self._told: dict[Kind, dict[str, int]] = {watched.kind: {} for watched in WATCHED}
-        """When each object was last told of, counted in sightings; also of those that do not count."""
+        self._told: dict[Kind, dict[str, _Told]] = {watched.kind: {} for watched in WATCHED}
+        """Every object that exists; also those that do not count."""
         self._live: dict[ObjectKey, Manifest] = {}
         self._sightings = 0
+        self._saw = asyncio.Event()
 
     @property
     def live(self) -> Mapping[ObjectKey, Manifest]:
@@ -96,19 +115,37 @@ class Store:
         return self._sightings
 
     def see(self, sighting: Sighting, *, gone: bool = False) -> bool:
-        """Takes over what a watch told. Returns whether a pass could decide otherwise than before."""
+        """Takes over what a watch told, or what the answer to a write of ours said.
+
+        Returns whether a pass could decide otherwise than before. What is older than what is known is left out: an answer
+        overtakes the watch, and a pass in between would write the same again.
+        """
         self._sightings += 1
+        self._saw.set()
+        told = self._told[sighting.kind]
+        before = told.get(sighting.name)
+        if before is not None and 0 < sighting.version < before.version:
+            return False
         if gone:
-            self._told[sighting.kind].pop(sighting.name, None)
+            told.pop(sighting.name, None)
         else:
-            self._told[sighting.kind][sighting.name] = self._sightings
+            told[sighting.name] = _Told(self._sightings, sighting.version)
         if gone or sighting.value is None:
             return self._forget(sighting.kind, sighting.name)
         values = self._values[sighting.kind]
-        before = values.get(sighting.name)
-        # Also where it is equal: the version of the object, which is not compared, goes into some patches.
+        changed = values.get(sighting.name) != sighting.value
+        # Also where it is equal: the version of a Node, which is not compared, goes into some patches.
         values[sighting.name] = sighting.value
-        return self._keep_live(sighting) or before != sighting.value
+        return self._keep_live(sighting) or changed
+
+    def see_written(self, manifest: Manifest) -> None:
+        """Takes over the answer to a write of ours, ahead of the watch."""
+        kind = manifests.kind_of(manifest)
+        self.see(sighting_of(_BY_KIND[kind], manifest, self.settings.namespace))
+
+    def see_deleted(self, key: ObjectKey) -> None:
+        """Takes over that we deleted an object, ahead of the watch."""
+        self.see(Sighting(key.kind, key.name, None), gone=True)
 
     def _forget(self, kind: Kind, name: str) -> bool:
         value = self._values[kind].pop(name, None)
@@ -123,8 +160,15 @@ class Store:
         self._live[sighting.value.key] = sighting.live
         return before != sighting.live
 
-    def missing(self, kind: Kind, existing: frozenset[str]) -> frozenset[str]:
-        """Names that exist in the cluster and that no watch has told of yet."""
+    async def wait_for(self, kind: Kind, existing: frozenset[str], *, seconds: float) -> frozenset[str]:
+        """Waits until the watches have told of everything that exists. Returns the names that are missing even then."""
+        try:
+            async with asyncio.timeout(seconds):
+                while existing - self._told[kind].keys():
+                    self._saw.clear()
+                    await self._saw.wait()
+        except TimeoutError:
+            pass
         return existing - self._told[kind].keys()
 
     def drop_others(self, kind: Kind, existing: frozenset[str], since: int) -> bool:
@@ -135,7 +179,8 @@ class Store:
             existing: as listed after the moment `since`; what was seen later than that may be new, and stays.
             since: `sightings` before the list.
         """
-        ghosts = [name for name, when in self._told[kind].items() if when <= since and name not in existing]
+        told = self._told[kind].items()
+        ghosts = [name for name, when in told if when.sighting <= since and name not in existing]
         changed = [self.see(Sighting(kind, name, None), gone=True) for name in ghosts]
         return any(changed)
 
@@ -153,4 +198,5 @@ class Store:
             agent_pods=seen[manifests.POD],
             gpu_clusters=self.gpu_clusters,
             runtime_classes=frozenset(seen[manifests.RUNTIME_CLASS]),
+            failures=self.failures,
         )

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest, ObjectKey
-from gpushare.errors import GpuShareError
+from gpushare.errors import ClusterUnavailable, GpuShareError
 from gpushare.kube import comparing
 from gpushare.kube.cluster import Cluster
 
@@ -69,16 +69,24 @@ class Applier:
 async def each(
     items: Iterable[_Item], write: Callable[[_Item], Awaitable[object]], *, concurrency: int = 16
 ) -> tuple[GpuShareError, ...]:
-    """Runs `write` for all items, some at a time. Returns the failures; one of them keeps nobody else from being written."""
+    """Runs `write` for all items, some at a time. Returns the failures; one of them keeps nobody else from being written.
+
+    Except where the server is away, which is not tried thousands of times: then the rest is left for the next pass.
+    """
     failures: list[GpuShareError] = []
+    unreachable = 0
     queue = iter(items)
 
     async def work() -> None:
+        nonlocal unreachable
         for item in queue:
             try:
                 await write(item)
             except GpuShareError as error:
                 failures.append(error)
+                unreachable += isinstance(error, ClusterUnavailable)
+            if unreachable >= concurrency:
+                return
 
     async with asyncio.TaskGroup() as group:
         for _ in range(concurrency):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from gpushare.domain import manifests
-from gpushare.errors import ClusterRefused
+from gpushare.errors import ClusterRefused, ClusterUnavailable
 from gpushare.kube import applying, comparing
 
 json_values = st.recursive(
@@ -120,3 +120,16 @@ async def test_each() -> None:
 
     assert sorted(done) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
     assert [str(failure) for failure in failures] == ["no"]
+
+
+async def test_each_gives_up() -> None:
+    """A server that is away is not asked thousands of times."""
+    tried = []
+
+    async def write(number: int) -> None:
+        tried.append(number)
+        raise ClusterUnavailable("away")
+
+    failures = await applying.each(range(1000), write, concurrency=4)
+
+    assert len(failures) == len(tried) < 10

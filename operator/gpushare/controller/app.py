@@ -1,0 +1,96 @@
+"""The controller process: puts its parts together and runs them until it is told to stop.
+
+`main` is the process; `run` is the same without anything that belongs to a process, so the sandbox runs it among others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gpushare import names
+from gpushare.controller import options as options_
+from gpushare.controller.options import Options
+from gpushare.errors import UsageError
+from gpushare.kube import credentials as credentials_
+from gpushare.kube.credentials import Credentials
+
+_FAILED = 2
+"""Exit code for a command line or an environment that cannot be used."""
+
+
+def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Runs the controller until SIGTERM or SIGINT. Returns its exit code: 0, or 2 for wrong usage."""
+    if options_.wants_help(argv):
+        print(options_.help_text(), end="")  # noqa: T201 - asked for on a terminal
+        return 0
+    try:
+        level = options_.parse(argv, environ).log_level
+    except UsageError as error:
+        print(f"gpushare controller: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
+        return _FAILED
+    _log_json(level)
+    return asyncio.run(_until_signal(argv, environ))
+
+
+def _log_json(level: str) -> None:
+    from pythonjsonlogger.json import JsonFormatter  # late: only a process logs by itself
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        JsonFormatter("%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields={"asctime": "time"})
+    )
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+async def _until_signal(argv: Sequence[str], environ: Mapping[str, str]) -> int:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return await run(argv, environ, root=Path("/"), log=logging.getLogger("gpushare.controller"), stop=stop)
+
+
+async def run(
+    argv: Sequence[str], environ: Mapping[str, str], *, root: Path, log: logging.Logger, stop: asyncio.Event
+) -> int:
+    """Runs the controller until `stop` is set. Returns 0, or 2 where the command line or the environment is wrong.
+
+    Nothing that the cluster says or fails to say ends it.
+    """
+    try:
+        options = options_.parse(argv, environ)
+        credentials, namespace = _place(options, environ, root)
+    except UsageError as error:
+        log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
+        return _FAILED
+    from gpushare.controller.running import Controller  # late: kopf and the client take a second
+
+    identity = options.identity or f"gpushare-{uuid.uuid4().hex[:12]}"
+    controller = Controller(options, credentials, namespace, identity, log)
+    working = asyncio.create_task(controller.run())
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.wait({working, stopping})
+    if not working.cancelled() and (failure := working.exception()) is not None:
+        raise failure
+    return 0
+
+
+def _place(options: Options, environ: Mapping[str, str], root: Path) -> tuple[Credentials, str]:
+    if options.kubeconfig is not None:
+        credentials = credentials_.from_kubeconfig(options.kubeconfig, options.context)
+    else:
+        credentials = credentials_.in_cluster(root, environ)
+    namespace = options.namespace or credentials.namespace
+    if not namespace:
+        raise UsageError(f"the operator's namespace is not known; set {names.ENV_NAMESPACE} or give --namespace")
+    return credentials, namespace

@@ -1,0 +1,141 @@
+"""Who leads: one Lease, held by the replica whose passes count. Called by `app`.
+
+The Lease is read at intervals, not watched: what a watch would save are seconds after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from gpushare import names
+from gpushare.domain import manifests
+from gpushare.domain.manifests import Manifest
+from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict
+from gpushare.kube.cluster import Cluster
+
+_DURATION_SECONDS = 15
+"""How long a Lease counts that nobody renews: the longest gap after a crash."""
+_RENEW_SECONDS = 5.0
+_CLOCK_DIFFERENCE_SECONDS = 60.0
+_GIVE_UP_SECONDS = 10.0
+"""Without a renewal for so long the leader stops, well before somebody else may start."""
+
+
+class Lease:
+    """This process's part in the election."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        identity: str,
+        *,
+        log: logging.Logger,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._identity = identity
+        self._log = log
+        self._now = now
+        self._seen: tuple[str, float] = ("", 0.0)
+        """Version of somebody else's Lease, and when we first saw it by our own clock, since theirs may be wrong."""
+
+    async def acquire(self) -> None:
+        """Returns when we lead. A Lease that nobody holds, or that was ours before a restart, is taken at once."""
+        told = ""
+        while True:
+            try:
+                holder = await self._try()
+            except (ClusterUnavailable, ClusterRefused, Conflict) as error:
+                self._log.warning("cannot take the lease", extra={"reason": str(error)})
+            else:
+                if holder == self._identity:
+                    self._log.info("leading", extra={"lease": names.LEASE})
+                    return
+                if holder != told:
+                    self._log.info("another replica leads", extra={"holder": holder})
+                    told = holder
+            await asyncio.sleep(_RENEW_SECONDS / 5)
+
+    async def hold(self) -> None:
+        """Renews until somebody else leads, or until we could not renew for too long; then returns."""
+        clock = asyncio.get_running_loop().time
+        renewed = clock()
+        while clock() - renewed < _GIVE_UP_SECONDS:
+            await asyncio.sleep(_RENEW_SECONDS if clock() - renewed < _RENEW_SECONDS else 1.0)
+            try:
+                async with asyncio.timeout(_RENEW_SECONDS):
+                    if await self._try() != self._identity:
+                        break
+            except (ClusterUnavailable, ClusterRefused, Conflict, TimeoutError) as error:
+                self._log.warning("cannot renew the lease", extra={"reason": str(error)})
+            else:
+                renewed = clock()
+        self._log.warning("no longer leading", extra={"lease": names.LEASE})
+
+    async def release(self) -> None:
+        """Lets the next one lead at once. A failure only means that it has to wait."""
+        try:
+            lease = await self._get()
+            if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
+                lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
+                await self._cluster.replace(lease)
+        except (ClusterUnavailable, ClusterRefused, Conflict) as error:
+            self._log.info("the lease was not released", extra={"reason": str(error)})
+
+    async def _try(self) -> str:
+        """Takes or renews the Lease where that is allowed. Returns who holds it now."""
+        lease = await self._get()
+        if lease is None:
+            await self._cluster.create(self._build({}))
+            return self._identity
+        spec = lease.get("spec") or {}
+        holder = str(spec.get("holderIdentity") or "")
+        if holder not in {"", self._identity} and not self._has_run_out(lease):
+            return holder
+        lease["spec"] = self._build(spec)["spec"]
+        await self._cluster.replace(lease)
+        return self._identity
+
+    async def _get(self) -> Manifest | None:
+        return await self._cluster.get(manifests.LEASE, names.LEASE, self._namespace)
+
+    def _has_run_out(self, lease: Manifest) -> bool:
+        spec, version = lease["spec"], str(lease["metadata"].get("resourceVersion", ""))
+        seconds = float(spec.get("leaseDurationSeconds") or _DURATION_SECONDS)
+        if self._is_ancient(str(spec.get("renewTime") or ""), seconds):
+            return True
+        clock = asyncio.get_running_loop().time()
+        if self._seen[0] != version:
+            self._seen = (version, clock)
+        return clock - self._seen[1] > seconds
+
+    def _is_ancient(self, renewed: str, seconds: float) -> bool:
+        """Whether it ran out so long ago that no difference between two clocks explains it."""
+        try:
+            at = datetime.fromisoformat(renewed)
+        except ValueError:
+            return False
+        return at.tzinfo is not None and (self._now() - at).total_seconds() > seconds + _CLOCK_DIFFERENCE_SECONDS
+
+    def _build(self, before: dict[str, Any]) -> Manifest:
+        now = self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")  # a MicroTime: refused without microseconds
+        ours = before.get("holderIdentity") == self._identity
+        transitions = int(before.get("leaseTransitions") or 0)
+        return {
+            "apiVersion": manifests.LEASE.api_version,
+            "kind": manifests.LEASE.kind,
+            "metadata": {"name": names.LEASE, "namespace": self._namespace},
+            "spec": {
+                "holderIdentity": self._identity,
+                "leaseDurationSeconds": _DURATION_SECONDS,
+                "acquireTime": before.get("acquireTime") or now if ours else now,
+                "renewTime": now,
+                "leaseTransitions": transitions if ours or not before else transitions + 1,
+            },
+        }

@@ -1,0 +1,151 @@
+"""One pass: from what was seen to what should be to what is written. Called by `looping`, one pass at a time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from gpushare.controller.effects import Effects
+from gpushare.controller.events import EventPoster
+from gpushare.controller.snapshotting import WATCHED, Store
+from gpushare.domain import manifests
+from gpushare.domain.manifests import ObjectKey
+from gpushare.errors import ClusterRefused, ClusterUnavailable, GpuShareError
+from gpushare.kube.cluster import Cluster
+from gpushare.plan import policies
+from gpushare.plan.build import Plan, build_plan
+from gpushare.plan.events import Standing
+from gpushare.plan.status import PolicyStatus
+
+_STATUS_SECONDS = 1.0
+"""The status of one policy is not written more often."""
+_SEARCH_SECONDS = 30.0
+"""How often a missing ConfigMap is looked for in other namespaces; in ours, a watch tells at once."""
+
+_WATCH_SECONDS = 5.0
+"""How long a watch may take to tell what a list has shown."""
+
+Request = Callable[[str, float], None]
+"""Asks for another pass: why, and in how many seconds."""
+
+
+class Reconciler:
+    """Keeps from pass to pass only what a plan wants back, and when what was last written."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        store: Store,
+        effects: Effects,
+        poster: EventPoster,
+        *,
+        request: Request,
+        log: logging.Logger,
+    ) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._effects = effects
+        self._poster = poster
+        self._request = request
+        self._log = log
+        self._standing: Standing | None = None
+        self._reported: dict[str, float] = {}
+        self._searched: tuple[str, float] = ("", 0.0)
+
+    async def resync(self) -> None:
+        """Finds out what no watch tells: kinds that may be absent, and objects that went between two watches.
+
+        Raises:
+            ClusterUnavailable: the watches have not told of everything that exists yet.
+        """
+        self._store.gpu_clusters = await self._list_gpu_clusters()
+        namespace = self._store.settings.namespace
+        for watched in WATCHED:
+            since = self._store.sightings
+            place = namespace if watched.kind.namespaced else ""
+            existing = await self._cluster.names(watched.kind, place, labels=watched.labels)
+            self._store.drop_others(watched.kind, existing, since)
+            if missing := await self._store.wait_for(watched.kind, existing, seconds=_WATCH_SECONDS):
+                some = ", ".join(sorted(missing)[:3])
+                raise ClusterUnavailable(
+                    f"the watches have not told of {len(missing)} {watched.kind.plural} yet: {some}"
+                )
+
+    async def _list_gpu_clusters(self) -> tuple[str, ...]:
+        try:
+            return tuple(sorted(await self._cluster.names(manifests.GPU_CLUSTER)))
+        except ClusterRefused as error:
+            # Almost no cluster has the kind, and where we may not see it, it does not concern us.
+            if error.code in {403, 404}:
+                return ()
+            raise
+
+    async def run_pass(self) -> None:
+        """Raises the first thing that failed, after everything else was tried."""
+        await self._search_config_map()
+        plan = build_plan(self._store.snapshot(), _now(), self._standing)
+        failures = await self._carry_out(plan)
+        self._poster.post(plan.events)
+        self._standing = plan.standing
+        failures += await self._report(plan.policies)
+        for failure in failures[1:]:
+            self._log.warning("write failed", extra={"reason": str(failure)})
+        if failures:
+            raise failures[0]
+
+    async def _carry_out(self, plan: Plan) -> list[GpuShareError]:
+        effects = self._effects
+        broken = await effects.apply_components(plan.components)
+        texts = {name: str(error) for name, error in broken.items()}
+        if texts != self._store.failures:
+            self._store.failures = texts
+            self._request("component", 0.0)
+        # Conditions come after the specs, for a GPUNode that is not there has no status.
+        return [
+            *broken.values(),
+            *await effects.assign(plan.gpu_nodes),
+            *await effects.set_conditions(plan.gpu_node_conditions),
+            *await effects.label(plan.node_labels),
+            *await effects.prune(plan.prune),
+            *await effects.remove_gpu_nodes(plan.gpu_node_removals),
+        ]
+
+    async def _report(self, statuses: Iterable[PolicyStatus]) -> list[GpuShareError]:
+        failures: list[GpuShareError] = []
+        for status in statuses:
+            wait = self._reported.get(status.name, float("-inf")) + _STATUS_SECONDS - time.monotonic()
+            if wait > 0:
+                self._request("status", wait)
+                continue
+            try:
+                await self._effects.report(status)
+                self._reported[status.name] = time.monotonic()
+            except GpuShareError as error:
+                failures.append(error)
+        return failures
+
+    async def _search_config_map(self) -> None:
+        """Looks where else a ConfigMap is that is missing here: people create it in the wrong namespace."""
+        name = policies.missing_config_map(self._store.snapshot())
+        if not name:
+            self._store.config_maps_elsewhere = ()
+            self._searched = ("", 0.0)
+            return
+        now = time.monotonic()
+        if self._searched[0] == name and now - self._searched[1] < _SEARCH_SECONDS:
+            return
+        self._searched = (name, now)
+        self._request("search", _SEARCH_SECONDS)
+        try:
+            found = await self._cluster.list(manifests.CONFIG_MAP, fields=f"metadata.name={name}")
+        except ClusterRefused:
+            # It may be forbidden; the message is then only less helpful.
+            return
+        self._store.config_maps_elsewhere = tuple(
+            ObjectKey(manifests.CONFIG_MAP, name, item["metadata"]["namespace"]) for item in found.items
+        )
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,104 @@
+"""The parts of a running controller and how they hang together. Made by `app`, which imports it late."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from gpushare.controller.effects import Effects
+from gpushare.controller.events import EventPoster
+from gpushare.controller.leading import Lease
+from gpushare.controller.looping import Loop
+from gpushare.controller.operating import Operating
+from gpushare.controller.options import Options
+from gpushare.controller.reconciling import Reconciler
+from gpushare.controller.snapshotting import Sighting, Store
+from gpushare.domain import manifests
+from gpushare.domain.manifests import Manifest
+from gpushare.errors import ClusterRefused, ClusterUnavailable
+from gpushare.kube.backoff import Backoff
+from gpushare.kube.client import FullCluster
+from gpushare.kube.credentials import Credentials
+from gpushare.plan.components import Component
+from gpushare.plan.snapshot import Settings
+from gpushare.render import decorate, ordering, templates
+
+
+class Controller:
+    """One controller, from its first request to its last."""
+
+    def __init__(
+        self, options: Options, credentials: Credentials, namespace: str, identity: str, log: logging.Logger
+    ) -> None:
+        self._cluster = FullCluster(credentials, concurrency=64)
+        self._log = log
+        self._lease = Lease(self._cluster, namespace, identity, log=log) if options.leader_elect else None
+        self._store = Store(Settings(namespace=namespace, image=options.image, policy=options.policy))
+        self._operating = Operating(credentials, namespace, see=self._see, log=log)
+        self._poster = EventPoster(self._cluster, now=_now, log=log)
+        reconciler = Reconciler(
+            self._cluster,
+            self._store,
+            Effects(self._cluster, self._store, render),
+            self._poster,
+            request=lambda reason, seconds: self._loop.request(reason, delay=seconds),
+            log=log,
+        )
+        self._loop = Loop(reconciler.run_pass, resync=reconciler.resync, resync_seconds=options.resync_seconds, log=log)
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        try:
+            await self._wait_for_kinds()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._operating.run())
+                group.create_task(self._poster.run())
+                group.create_task(self._lead())
+        finally:
+            if self._lease is not None:
+                await self._lease.release()
+            await self._cluster.close()
+
+    def _see(self, sighting: Sighting, gone: bool) -> None:  # noqa: FBT001 - the shape of `handlers.See`
+        if self._store.see(sighting, gone=gone):
+            self._loop.request(sighting.kind.plural)
+
+    async def _wait_for_kinds(self) -> None:
+        """Waits until our custom resources are served: kopf never looks again for a kind that it did not find."""
+        backoff = Backoff(first=0.1, most=5.0)
+        for kind in (manifests.CLUSTER_POLICY, manifests.GPU_NODE):
+            while True:
+                try:
+                    await self._cluster.names(kind)
+                    break
+                except (ClusterRefused, ClusterUnavailable) as error:
+                    self._log.warning("waiting for the cluster", extra={"kind": kind.kind, "reason": str(error)})
+                await asyncio.sleep(backoff.next())
+
+    async def _lead(self) -> None:
+        """Runs passes while the Lease is ours; watches go on all the time, so that taking over is quick."""
+        if self._lease is None:
+            await self._loop.run()
+            return
+        while True:
+            await self._lease.acquire()
+            passes = asyncio.create_task(self._loop.run())
+            try:
+                await self._lease.hold()
+            finally:
+                passes.cancel()
+                await asyncio.wait({passes})
+
+
+def render(component: Component) -> list[Manifest]:
+    """All objects of a component, as they are to be applied and in that order."""
+    rendered = templates.render(component.name, component.values)
+    decorated = decorate.decorate(
+        rendered, component=component.name, owner=component.owner, owner_uid=component.owner_uid
+    )
+    return ordering.in_order(decorated)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
