@@ -56,17 +56,7 @@ def build_status(spec: NodeSpec, port: int, devices: Mapping[str, Counts], since
     """The Node's status. `since` is when it became ready, `now` the heartbeat."""
     return {
         **build_amounts(spec, devices),
-        "conditions": [
-            {
-                "type": type_,
-                "status": status,
-                "reason": reason,
-                "message": message,
-                "lastHeartbeatTime": now,
-                "lastTransitionTime": since,
-            }
-            for type_, status, reason, message in _CONDITIONS
-        ],
+        "conditions": build_conditions(since, now),
         "addresses": [
             {"type": "InternalIP", "address": HOST_IP},
             {"type": "Hostname", "address": spec.name},
@@ -74,6 +64,21 @@ def build_status(spec: NodeSpec, port: int, devices: Mapping[str, Counts], since
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
         "nodeInfo": _node_info(spec),
     }
+
+
+def build_conditions(since: str, now: str) -> list[dict[str, Any]]:
+    """A node on which all is well."""
+    return [
+        {
+            "type": type_,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": since,
+        }
+        for type_, status, reason, message in _CONDITIONS
+    ]
 
 
 def build_amounts(spec: NodeSpec, devices: Mapping[str, Counts]) -> dict[str, dict[str, str]]:

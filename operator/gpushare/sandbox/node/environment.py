@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -40,6 +40,13 @@ class Surroundings:
     """By name; None for one that does not exist."""
     secrets: Mapping[str, Manifest | None] = field(default_factory=dict)
     """By name, `data` decoded."""
+
+
+def with_contents(
+    around: Surroundings, config_maps: Mapping[str, Manifest | None], secrets: Mapping[str, Manifest | None]
+) -> Surroundings:
+    """The surroundings with what one container refers to."""
+    return replace(around, config_maps=config_maps, secrets=secrets)
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:

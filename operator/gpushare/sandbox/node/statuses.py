@@ -21,6 +21,10 @@ def initial(pod: Manifest, now: str) -> PodState:
         init=[_waiting(container, first) for container in spec.get("initContainers") or ()],
         containers=[_waiting(container, others or first) for container in spec["containers"]],
         start_time=now,
+        times={
+            condition["type"]: (condition["status"], condition.get("lastTransitionTime") or now)
+            for condition in (pod.get("status") or {}).get("conditions") or ()
+        },
     )
 
 
