@@ -28,7 +28,7 @@ def apply(old: Any, operations: Any) -> Any:
     if not isinstance(operations, Sequence) or isinstance(operations, str):
         kind = "object" if isinstance(operations, Mapping) else type(operations).__name__
         raise statuses.bad_request(
-            f"error decoding patch: json: cannot unmarshal {kind} into Go value of type jsonpatch.Patch"
+            f"error decoding patch: json: cannot unmarshal {kind} into Go value of type []handlers.jsonPatchOp"
         )
     if len(operations) > _LIMIT:
         message = f"The allowed maximum operations in a JSON patch is {_LIMIT}, got {len(operations)}"
