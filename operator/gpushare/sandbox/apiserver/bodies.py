@@ -1,0 +1,105 @@
+"""Bodies of writes: read as what the kind's door expects, refused in a real server's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpushare.domain.manifests import Manifest
+from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.requests import JSON, PROTOBUF, YAML, Request
+from gpushare.sandbox.apiserver.resources import Resource
+
+_OBJECT_TYPES = ("", JSON, YAML, PROTOBUF, "text/yaml", "application/x-www-form-urlencoded")
+
+
+def read_object(request: Request, resource: Resource) -> Manifest:
+    """The object of a POST or PUT, in the version of the request. Raises `ApiError` 400 and 415."""
+    return read_kind(request, resource.api_version, resource.kind)
+
+
+def read_kind(request: Request, api_version: str, kind: str) -> Manifest:
+    """A body of a given kind; one that names no kind is taken for it. Raises `ApiError` 400 and 415."""
+    if request.content_type not in _OBJECT_TYPES:
+        raise statuses.unsupported_media_type()
+    obj = _parsed(request, kind)
+    if not isinstance(obj, dict):
+        raise statuses.bad_request(
+            f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind"
+        )
+    found, version = obj.get("kind") or kind, obj.get("apiVersion") or api_version
+    if found != kind:
+        why = f"converting ({_go_type(version, found)}) to ({_internal_type(api_version, kind)}): unknown conversion"
+        raise statuses.bad_request(
+            f'{found} in version "{version.rpartition("/")[2]}" cannot be handled as a {kind}: {why}'
+        )
+    if version != api_version:
+        raise statuses.bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({api_version})"
+        )
+    return {**obj, "apiVersion": api_version, "kind": kind}
+
+
+def read_options(request: Request) -> Any:
+    """DeleteOptions of a DELETE; None without a body. Raises `ApiError` 400."""
+    if not request.body:
+        return None
+    return _parsed(request, "DeleteOptions")
+
+
+def read_patch(request: Request) -> Any:
+    """The body of a PATCH. Raises `ApiError` 400."""
+    if not request.body:
+        raise statuses.bad_request("error decoding patch: unexpected end of JSON input")
+    try:
+        return request.parsed()
+    except ValueError as error:
+        raise statuses.bad_request(f"error decoding patch: {error}") from None
+
+
+def read_applied(request: Request, resource: Resource, name: str) -> Manifest:
+    """The configuration of a server-side apply. Raises `ApiError` 400."""
+    body = read_patch(request)
+    config: Manifest = body if isinstance(body, dict) else {}
+    if (config.get("apiVersion"), config.get("kind")) != (resource.api_version, resource.kind):
+        group, _, version = str(config.get("apiVersion", "")).rpartition("/")
+        raise statuses.bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind', '')}")
+    metadata = config.get("metadata")
+    config = {**config, "metadata": metadata if isinstance(metadata, dict) else {}}
+    if "managedFields" in config["metadata"]:
+        raise statuses.bad_request("metadata.managedFields must be nil")
+    check_name(config, name)
+    return config
+
+
+def check_name(obj: Mapping[str, Any], name: str) -> None:
+    """Raises `ApiError` 400 when an object names itself otherwise than its URL does."""
+    found = (obj.get("metadata") or {}).get("name") or name
+    if found != name:
+        raise statuses.bad_request(f"the name of the object ({found}) does not match the name on the URL ({name})")
+
+
+def _parsed(request: Request, kind: str) -> Any:
+    if request.content_type == PROTOBUF:
+        from gpushare.sandbox.apiserver import protobuf
+
+        return protobuf.decode(request.body)
+    if request.body.strip():
+        try:
+            return request.parsed()
+        except ValueError:
+            pass
+    shown = request.body.decode(errors="replace") or "<empty>"
+    raise statuses.bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: "
+        f"unexpected end of JSON input ({shown})"
+    )
+
+
+def _go_type(api_version: str, kind: str) -> str:
+    return f"{api_version.rpartition('/')[2]}.{kind}"
+
+
+def _internal_type(api_version: str, kind: str) -> str:
+    group = api_version.rpartition("/")[0]
+    return f"{group.partition('.')[0] or 'core'}.{kind}"

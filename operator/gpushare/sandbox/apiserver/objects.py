@@ -1,0 +1,201 @@
+"""Requests about objects: one method a verb, and the three ways to change an object (PUT, patches, server-side apply)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpushare.domain.manifests import Manifest
+from gpushare.sandbox.apiserver import bodies, patching, presenting, statuses, watching
+from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
+from gpushare.sandbox.apiserver.reading import Reader
+from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Target, User
+from gpushare.sandbox.apiserver.resources import PODS, Registry, Resource
+from gpushare.sandbox.apiserver.reviews import Reviewer
+from gpushare.sandbox.apiserver.statuses import Cause
+from gpushare.sandbox.apiserver.storage import Record, Store
+from gpushare.sandbox.apiserver.subresources import Subresources
+from gpushare.sandbox.apiserver.writing import Write, Writer
+
+_STATUS_DOORS = ("status", "finalize", "approval", "ephemeralcontainers", "resize")
+"""Subresources that are another way to write the object itself."""
+_JSON_PATCH, _MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
+_STRATEGIC_PATCH, _APPLY_PATCH = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+_PATCHES = (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH, _APPLY_PATCH)
+_REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
+_BINDINGS = ("", "bindings")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objects:
+    """Answers what is asked about objects of a known kind by somebody who may."""
+
+    registry: Registry
+    store: Store
+    writer: Writer
+    deleter: Deleter
+    reviewer: Reviewer
+    subresources: Subresources
+
+    async def answer(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
+        """The answer to a request. Raises `ApiError`."""
+        if target.subresource:
+            return await self._answer_subresource(resource, target, request, user)
+        if target.verb not in resource.verbs:
+            raise statuses.method_not_allowed()
+        return self._answer_object(resource, target, request, user)
+
+    def _answer_object(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
+        answer: Answer
+        match target.verb:
+            case "get":
+                answer = presenting.one(resource, self._find(resource, target), request)
+            case "list":
+                answer = Reader(self.store).list(resource, _scope(resource, target), request)
+            case "watch":
+                answer = watching.watch(self.store, resource, _scope(resource, target), request)
+            case "create":
+                answer = self._create(resource, target, request, user)
+            case "update":
+                answer = self._replace(resource, self._find(resource, target), request, _write(request, user))
+            case "patch":
+                answer = self._patch(resource, target, request, _write(request, user))
+            case "delete":
+                answer = self._delete(resource, target, request)
+            case _:
+                answer = self._delete_collection(resource, target, request)
+        return answer
+
+    async def _answer_subresource(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
+        if target.subresource.partition("/")[0] not in resource.subresources:
+            raise statuses.no_such_resource()
+        if target.subresource not in _STATUS_DOORS:
+            record, write = self._find(resource, target), _write(request, user)
+            return await self.subresources.answer(resource, record, target.subresource, request, write)
+        write = _write(request, user, target.subresource)
+        match request.method:
+            case "PATCH":
+                return self._patch(resource, target, request, write)
+            case "GET":
+                return presenting.one(resource, self._find(resource, target), request)
+            case "PUT":
+                return self._replace(resource, self._find(resource, target), request, write)
+            case _:
+                raise statuses.method_not_allowed()
+
+    def _find(self, resource: Resource, target: Target) -> Record:
+        return Reader(self.store).get(resource, _place(resource, target), target.name)
+
+    def _create(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
+        if target.name:
+            raise statuses.method_not_allowed()
+        body = bodies.read_object(request, resource)
+        if resource.group in _REVIEW_GROUPS:
+            return Response.of(self.reviewer.answer(body, user, target.namespace), 201)
+        write = _write(request, user)
+        if resource.key == _BINDINGS:
+            return self._bind(target, body, write)
+        record = self.writer.create(resource, target.namespace, _stored_form(resource, body), write)
+        return presenting.one(resource, record, request, 201, write.warnings)
+
+    def _bind(self, target: Target, binding: Manifest, write: Write) -> Answer:
+        pods, name = self.registry.stored[PODS], (binding.get("metadata") or {}).get("name", "")
+        return self.subresources.bind(pods, Reader(self.store).get(pods, target.namespace, name), binding, write)
+
+    def _replace(self, resource: Resource, record: Record, request: Request, write: Write) -> Answer:
+        body = bodies.read_object(request, resource)
+        bodies.check_name(body, record.name)
+        metadata = body.get("metadata") or {}
+        if not metadata.get("resourceVersion") and not resource.unconditional_update:
+            why = "Invalid value: 0: must be specified for an update"
+            cause = Cause("FieldValueInvalid", "metadata.resourceVersion", why)
+            raise statuses.invalid(resource.plural, resource.group, record.name, [cause])
+        uid = record.object["metadata"]["uid"]
+        if (metadata.get("uid") or uid) != uid:
+            raise _other_object(resource, record, metadata["uid"])
+        changed = self.writer.update(resource, record, _stored_form(resource, body), write)
+        return presenting.one(resource, changed, request, 200, write.warnings)
+
+    def _patch(self, resource: Resource, target: Target, request: Request, write: Write) -> Answer:
+        kind = request.content_type
+        if kind not in _PATCHES:
+            raise statuses.unsupported_media_type()
+        if kind == _APPLY_PATCH:
+            return self._apply(resource, target, request, write)
+        if request.flag("force") is not None:
+            cause = Cause("FieldValueForbidden", "force", "Forbidden: may not be specified for non-apply patch")
+            raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
+        if kind == _STRATEGIC_PATCH and resource.custom:
+            raise statuses.unsupported_patch()
+        record = self._find(resource, target)
+        patch = bodies.read_patch(request)
+        new = _patched(resource, presenting.shown(resource, record), kind, patch)
+        changed = self.writer.update(resource, record, _stored_form(resource, new), write)
+        return presenting.one(resource, changed, request, 200, write.warnings)
+
+    def _apply(self, resource: Resource, target: Target, request: Request, write: Write) -> Answer:
+        if not request.query.get("fieldManager"):
+            cause = Cause("FieldValueRequired", "fieldManager", "Required value: is required for apply patch")
+            raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
+        config = bodies.read_applied(request, resource, target.name)
+        place = (_place(resource, target), target.name)
+        record, created = self.writer.apply(resource, place, config, write, force=bool(request.flag("force")))
+        return presenting.one(resource, record, request, 201 if created else 200, write.warnings)
+
+    def _delete(self, resource: Resource, target: Target, request: Request) -> Answer:
+        options = DeleteOptions.parse(bodies.read_options(request), request.query)
+        record, gone = self.deleter.delete(resource, _place(resource, target), target.name, options)
+        if gone and not resource.returns_deleted:
+            return Response.of(statuses.success(resource, record.name, record.object["metadata"]["uid"]))
+        return presenting.one(resource, record, request)
+
+    def _delete_collection(self, resource: Resource, target: Target, request: Request) -> Answer:
+        options = DeleteOptions.parse(bodies.read_options(request), request.query)
+        records = Reader(self.store).select(resource, _scope(resource, target), request)
+        for record in records:
+            self.deleter.delete(resource, record.namespace, record.name, options)
+        return presenting.many(resource, records, request, {"resourceVersion": str(self.store.version)})
+
+
+def _place(resource: Resource, target: Target) -> str:
+    """The namespace of one object; the path of a namespace names it as its own."""
+    return target.namespace if resource.namespaced else ""
+
+
+def _scope(resource: Resource, target: Target) -> str | None:
+    """The namespace of a list; None for all."""
+    return target.namespace or None if resource.namespaced else None
+
+
+def _stored_form(resource: Resource, obj: Manifest) -> Manifest:
+    return resource.view.read(obj) if resource.view else obj
+
+
+def _patched(resource: Resource, shown: Manifest, kind: str, patch: Any) -> Manifest:
+    new: Manifest
+    if kind == _JSON_PATCH:
+        new = patching.json_patch(shown, patch)
+    elif kind == _MERGE_PATCH:
+        new = patching.merge_patch(shown, patch)
+    else:
+        new = patching.strategic_merge(shown, patch, resource.schema)
+    return new
+
+
+def _other_object(resource: Resource, record: Record, uid: str) -> statuses.ApiError:
+    place = "/".join(part for part in (resource.plural, record.namespace, record.name) if part)
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.object['metadata']['uid']}"
+    )
+    return statuses.conflict(resource, record.name, why)
+
+
+def _write(request: Request, user: User, subresource: str = "") -> Write:
+    return Write(
+        manager=request.manager,
+        user=user,
+        subresource=subresource,
+        dry_run=request.dry_run,
+        strictness=request.query.get("fieldValidation") or "Warn",
+    )

@@ -1,0 +1,239 @@
+"""Doors of objects other than the object itself: scale, binding, eviction, token, log."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+from urllib.parse import quote, urlencode
+
+from gpushare.domain.manifests import Manifest
+from gpushare.sandbox.apiserver import bodies, patching, selectors, statuses
+from gpushare.sandbox.apiserver.authentication import ISSUER, Authenticator
+from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
+from gpushare.sandbox.apiserver.preparing import now
+from gpushare.sandbox.apiserver.requests import Answer, Request, Response
+from gpushare.sandbox.apiserver.resources import NODES, PODS, Resource
+from gpushare.sandbox.apiserver.statuses import Cause
+from gpushare.sandbox.apiserver.storage import Record, Store
+from gpushare.sandbox.apiserver.writing import Write, Writer
+
+BUDGETS = ("policy", "poddisruptionbudgets")
+_CREATED: Manifest = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+_LEAST_TOKEN_SECONDS, _TOKEN_SECONDS = 600, 3600
+_KUBELET_PORT = 10250
+_DEFAULT_REPLICA_PATHS = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+
+Fetch: TypeAlias = Callable[[str], Awaitable[Answer]]
+"""Reads an HTTPS address of a kubelet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subresources:
+    """What the subresources do that are not just another way to write the object."""
+
+    store: Store
+    writer: Writer
+    deleter: Deleter
+    authenticator: Authenticator
+    fetch: Fetch
+
+    async def answer(self, resource: Resource, record: Record, name: str, request: Request, write: Write) -> Answer:
+        """Answers one. Raises `ApiError`."""
+        match name, request.method:
+            case "scale", "GET":
+                return Response.of(_scale_of(resource, record))
+            case "scale", "PUT" | "PATCH":
+                return Response.of(_scale_of(resource, self._rescale(resource, record, request, write)))
+            case "binding", "POST":
+                return self.bind(resource, record, bodies.read_kind(request, "v1", "Binding"), write)
+            case "eviction", "POST":
+                return self._evict(resource, record, request)
+            case "token", "POST":
+                return self._issue(record, bodies.read_kind(request, "authentication.k8s.io/v1", "TokenRequest"))
+            case "log", "GET":
+                return await self._log(record.object, request)
+            case "exec" | "attach" | "portforward", _:
+                raise statuses.internal("unable to upgrade connection: 404: Not Found")
+            case _:
+                raise statuses.method_not_allowed()
+
+    # ---- scale
+
+    def _rescale(self, resource: Resource, record: Record, request: Request, write: Write) -> Record:
+        scale = _scale_of(resource, record)
+        if request.method == "PUT":
+            wanted = bodies.read_kind(request, "autoscaling/v1", "Scale")
+        elif request.content_type == "application/json-patch+json":
+            wanted = patching.json_patch(scale, bodies.read_patch(request))
+        else:
+            wanted = patching.merge_patch(scale, bodies.read_patch(request))
+        replicas = (wanted.get("spec") or {}).get("replicas", 0)
+        if not isinstance(replicas, int) or replicas < 0:
+            why = f"Invalid value: {replicas}: must be greater than or equal to 0"
+            raise statuses.invalid(
+                "Scale", "autoscaling", record.name, [Cause("FieldValueInvalid", "spec.replicas", why)]
+            )
+        version = (wanted.get("metadata") or {}).get("resourceVersion")
+        new = _with(record.object, _replica_path(resource, "specReplicasPath"), replicas)
+        new["metadata"] = {**record.object["metadata"], **({"resourceVersion": version} if version else {})}
+        return self.writer.update(resource, record, new, write)
+
+    # ---- pods
+
+    def bind(self, resource: Resource, record: Record, binding: Manifest, write: Write) -> Response:
+        """Assigns a pod to a node, with the annotations of the Binding. Raises `ApiError` 409."""
+        pod = record.object
+        node = (binding.get("target") or {}).get("name", "")
+        if pod["metadata"].get("deletionTimestamp"):
+            raise _binding_conflict(record, f"pod {record.name} is being deleted, cannot be assigned to a host")
+        if pod["spec"].get("nodeName"):
+            why = f'pod {record.name} is already assigned to node "{pod["spec"]["nodeName"]}"'
+            raise _binding_conflict(record, why)
+        metadata, binding_metadata = dict(pod["metadata"]), binding.get("metadata") or {}
+        if binding_metadata.get("annotations"):
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), **binding_metadata["annotations"]}
+        status = pod.get("status") or {}
+        others = [each for each in status.get("conditions") or () if each["type"] != "PodScheduled"]
+        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now()}
+        if metadata.get("generation"):
+            scheduled["observedGeneration"] = metadata["generation"]
+        new = {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": node},
+               "status": {**status, "conditions": [*others, scheduled]}}  # fmt: skip
+        self.writer.bind(resource, record, new, write)
+        return Response.of(_CREATED, 201)
+
+    def _evict(self, resource: Resource, record: Record, request: Request) -> Response:
+        eviction = bodies.read_kind(request, "policy/v1", "Eviction")
+        options = DeleteOptions.parse(eviction.get("deleteOptions"), request.query)
+        if any(not _allows_disruption(each.object) for each in self._budgets(record)):
+            message = "Cannot evict pod as it would violate the pod's disruption budget."
+            raise statuses.too_many_requests(message, retry_after=0)
+        self.deleter.delete(resource, record.namespace, record.name, options)
+        return Response.of(_CREATED, 201)
+
+    def _budgets(self, record: Record) -> list[Record]:
+        labels = record.object["metadata"].get("labels") or {}
+        return [
+            each for each in self.store.objects(BUDGETS, record.namespace)
+            if selectors.holds(selectors.parse_object(each.object["spec"].get("selector") or {}), labels)
+        ]  # fmt: skip
+
+    # ---- service accounts
+
+    def _issue(self, record: Record, wanted: Manifest) -> Response:
+        spec = wanted.get("spec") or {}
+        reference = spec.get("boundObjectRef") or {}
+        seconds = spec.get("expirationSeconds") or _TOKEN_SECONDS
+        if seconds < _LEAST_TOKEN_SECONDS:
+            why = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"
+            cause = Cause("FieldValueInvalid", "spec.expirationSeconds", why)
+            raise statuses.invalid("TokenRequest", "authentication.k8s.io", "", [cause])
+        pod = self._bound_pod(record, reference) if reference.get("kind") == "Pod" else None
+        audiences = spec.get("audiences") or [ISSUER]
+        token = self.authenticator.issue(record.object, pod, audiences, seconds)
+        ends = datetime.fromtimestamp(token.expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        answer = {
+            "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"name": record.name, "namespace": record.namespace, "creationTimestamp": now()},
+            "spec": {**spec, "audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": reference or None},
+            "status": {"token": token.text, "expirationTimestamp": ends},
+        }  # fmt: skip
+        return Response.of(answer, 201)
+
+    def _bound_pod(self, account: Record, reference: Mapping[str, str]) -> Manifest:
+        name = reference.get("name", "")
+        record = self.store.get(PODS, account.namespace, name)
+        if record is None:
+            raise statuses.not_found(_POD, name)
+        uid = record.object["metadata"]["uid"]
+        if reference.get("uid", uid) != uid:
+            why = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record. "
+            raise statuses.conflict(_POD, name, why + "The object might have been deleted and then recreated")
+        if record.object["spec"].get("serviceAccountName", "default") != account.name:
+            raise statuses.bad_request(f'cannot bind token for serviceaccount "{account.name}" to pod running with different '
+                                       "serviceaccount name.")  # fmt: skip
+        return record.object
+
+    # ---- logs
+
+    async def _log(self, pod: Manifest, request: Request) -> Answer:
+        container = _container(pod, request.query.get("container", ""))
+        node = self.store.get(NODES, "", pod["spec"].get("nodeName", ""))
+        if node is None:
+            return Response(b"", content_type="text/plain")
+        status = node.object.get("status") or {}
+        addresses = {each["type"]: each["address"] for each in status.get("addresses") or ()}
+        port = ((status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port") or _KUBELET_PORT
+        host = addresses.get("InternalIP") or addresses.get("Hostname") or node.name
+        metadata = pod["metadata"]
+        path = "/".join(quote(part) for part in (metadata["namespace"], metadata["name"], container))
+        query = {key: value for key, value in request.query.items() if key not in ("container", "pretty")}
+        suffix = f"?{urlencode(query)}" if query else ""
+        return await self.fetch(f"https://{host}:{port}/containerLogs/{path}{suffix}")
+
+
+def _container(pod: Manifest, wanted: str) -> str:
+    name = pod["metadata"]["name"]
+    main = [each["name"] for each in pod["spec"]["containers"]]
+    every = [*main, *(each["name"] for each in pod["spec"].get("initContainers") or ())]
+    if wanted:
+        if wanted not in every:
+            raise statuses.bad_request(f"container {wanted} is not valid for pod {name}")
+        return wanted
+    if len(every) > 1:
+        raise statuses.bad_request(
+            f"a container name must be specified for pod {name}, choose one of: [{' '.join(main)}]"
+        )
+    return str(main[0])
+
+
+def _allows_disruption(budget: Manifest) -> bool:
+    return bool((budget.get("status") or {}).get("disruptionsAllowed", 0) > 0)
+
+
+def _binding_conflict(record: Record, why: str) -> statuses.ApiError:
+    message = f'Operation cannot be fulfilled on pods/binding "{record.name}": {why}'
+    return statuses.ApiError(409, "Conflict", message, details={"name": record.name, "kind": "pods/binding"})
+
+
+def _scale_of(resource: Resource, record: Record) -> Manifest:
+    metadata = record.object["metadata"]
+    names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: dict[str, Any] = {"replicas": _get(record.object, _replica_path(resource, "statusReplicasPath")) or 0}
+    selector = selectors.text(record.object["spec"].get("selector") or {}) if not resource.custom else ""
+    if selector:
+        status["selector"] = selector
+    return {
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {name: metadata[name] for name in names if name in metadata},
+        "spec": {"replicas": _get(record.object, _replica_path(resource, "specReplicasPath")) or 0},
+        "status": status,
+    }  # fmt: skip
+
+
+def _replica_path(resource: Resource, name: str) -> list[str]:
+    own = (resource.crd_version.get("subresources") or {}).get("scale") or {}
+    return str({**_DEFAULT_REPLICA_PATHS, **own}[name]).strip(".").split(".")
+
+
+def _get(obj: Manifest, path: list[str]) -> Any:
+    value: Any = obj
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _with(obj: Manifest, path: list[str], value: Any) -> Manifest:
+    if not path:
+        return value  # type: ignore[no-any-return]  # the innermost call returns the value itself
+    return {**obj, path[0]: _with(obj.get(path[0]) or {}, path[1:], value)}
+
+
+class _Pods:
+    """The pods of errors about tokens."""
+
+    group, plural, kind = "", "pods", "Pod"
+
+
+_POD = _Pods()

@@ -1,0 +1,271 @@
+"""Create and update: what every write goes through before it is stored.
+
+POST, PUT, each kind of patch and server-side apply bring a new state of an object; from there on they share one way:
+metadata that clients cannot change, decoding against the schema, defaults, admission, validation, ownership of fields.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpushare.domain.manifests import Manifest
+from gpushare.sandbox.apiserver import content, decoding, preparing, serverside_apply, statuses
+from gpushare.sandbox.apiserver.admission import Admission
+from gpushare.sandbox.apiserver.managed_fields import Writer as FieldWriter
+from gpushare.sandbox.apiserver.preparing import now
+from gpushare.sandbox.apiserver.requests import User
+from gpushare.sandbox.apiserver.resources import NAMESPACES, PODS, Resource
+from gpushare.sandbox.apiserver.statuses import Cause
+from gpushare.sandbox.apiserver.storage import Record, Store
+
+SYSTEM = User("system:apiserver", ("system:masters",))
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""No vowels and nothing that looks like one, as in real generated names."""
+_METADATA_ORDER = (
+    "name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+    "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields",
+)  # fmt: skip
+_SERVER_METADATA = (
+    "generateName",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+_UNSET_WHEN_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers", "generateName", "namespace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """How something is written: by whom, through which door."""
+
+    manager: str
+    user: User = SYSTEM
+    subresource: str = ""
+    dry_run: bool = False
+    strictness: str = "Ignore"
+    """`fieldValidation`: what happens to unknown fields, `Strict`, `Warn` or `Ignore`."""
+    source: decoding.Source = field(default_factory=decoding.Source)
+    """What the texts about an undecodable object quote."""
+    warnings: list[str] = field(default_factory=list)
+    """Filled on the way; the client reads them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes objects into the store as an API server does."""
+
+    store: Store
+    admission: Admission
+
+    def create(self, resource: Resource, namespace: str, obj: Manifest, write: Write) -> Record:
+        """A new object. Raises `ApiError`."""
+        return self._create(resource, namespace, obj, write, applied=False)
+
+    def _create(self, resource: Resource, namespace: str, obj: Manifest, write: Write, *, applied: bool) -> Record:
+        new = {**obj, "metadata": dict(obj.get("metadata") or {})}
+        self._name(resource, namespace, new)
+        new = self._decoded(resource, new, write)
+        self._check_namespace(resource, new["metadata"])
+        preparing.prepare_create(resource, new)
+        new = self._completed(resource, new, None, write)
+        metadata = new["metadata"]
+        if not applied:
+            serverside_apply.track_update(None, new, resource.schema, _field_writer(resource, write))
+        if self.store.get(resource.key, metadata.get("namespace", ""), metadata["name"]):
+            raise statuses.already_exists(resource, metadata["name"])
+        new["metadata"] = _ordered(metadata)
+        return Record(new, 0) if write.dry_run else self.store.put(resource.key, new)
+
+    def update(self, resource: Resource, old: Record, new: Manifest, write: Write) -> Record:
+        """A new state of an object; the same record comes back where nothing changes. Raises `ApiError`."""
+        return self._commit(resource, old, new, write, applied=False)
+
+    def apply(
+        self, resource: Resource, place: tuple[str, str], config: Manifest, write: Write, *, force: bool
+    ) -> tuple[Record, bool]:
+        """Server-side apply of the object at a namespace and name; whether it was created. Raises `ApiError`."""
+        old = self.store.get(resource.key, *place)
+        if old is None and write.subresource:
+            raise statuses.not_found(resource, place[1])
+        _check_uid(resource, old, config, place[1])
+        named = {
+            **config,
+            "metadata": {**config["metadata"], "name": place[1], **({"namespace": place[0]} if place[0] else {})},
+        }
+        config = decoding.decode(resource, named, write.strictness, write.source, write.warnings)
+        applied = serverside_apply.apply(
+            old.object if old else None, config, resource.schema, _field_writer(resource, write), force=force
+        )
+        if old is None:
+            return self._create(resource, place[0], applied, write, applied=True), True
+        return self._commit(resource, old, applied, write, applied=True), False
+
+    def bind(self, resource: Resource, old: Record, pod: Manifest, write: Write) -> Record:
+        """A pod on its node: the one write that changes spec and status at once."""
+        # A real server writes down no owner for what a binding sets.
+        return Record(pod, old.version) if write.dry_run else self.store.put(resource.key, pod)
+
+    def _name(self, resource: Resource, namespace: str, obj: Manifest) -> None:
+        metadata = obj["metadata"]
+        if metadata.get("resourceVersion"):
+            raise statuses.ApiError(500, "", "resourceVersion should not be set on objects to be created")
+        if namespace and metadata.get("namespace", namespace) != namespace:
+            raise statuses.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+        if resource.namespaced:
+            metadata["namespace"] = namespace or metadata.get("namespace") or "default"
+        else:
+            metadata.pop("namespace", None)
+        if not metadata.get("name"):
+            metadata["name"] = self._generated_name(resource, metadata)
+        for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+            metadata.pop(name, None)
+        metadata.update(uid=str(uuid.uuid4()), creationTimestamp=now())
+        if resource.has_generation:
+            metadata["generation"] = 1
+
+    def _generated_name(self, resource: Resource, metadata: Manifest) -> str:
+        base = metadata.get("generateName")
+        if not base:
+            cause = Cause("FieldValueRequired", "metadata.name", "Required value: name or generateName is required")
+            raise statuses.invalid(resource.kind, resource.group, "", [cause])
+        while True:
+            suffix = "".join(random.choices(_SUFFIX_LETTERS, k=5))  # noqa: S311 - a name, not a secret
+            name = f"{base[:58]}{suffix}"
+            if self.store.get(resource.key, metadata.get("namespace", ""), name) is None:
+                return name
+
+    def _check_namespace(self, resource: Resource, metadata: Manifest) -> None:
+        if not resource.namespaced:
+            return
+        namespace = self.store.get(NAMESPACES, "", metadata["namespace"])
+        if namespace is None:
+            raise statuses.not_found(_NAMESPACE, metadata["namespace"])
+        if namespace.object["metadata"].get("deletionTimestamp"):
+            name = metadata["namespace"]
+            why = f"unable to create new content in namespace {name} because it is being terminated"
+            error = statuses.forbidden(resource, metadata["name"], why)
+            cause = {"reason": "NamespaceTerminating", "message": f"namespace {name} is being terminated",
+                     "field": "metadata.namespace"}  # fmt: skip
+            error.details = {**(error.details or {}), "causes": [cause]}
+            raise error
+
+    def _commit(self, resource: Resource, old: Record, new: Manifest, write: Write, *, applied: bool) -> Record:
+        before = old.object
+        new = {**new, "metadata": dict(new.get("metadata") or {})}
+        _check_version(resource, before, new["metadata"])
+        new = self._decoded(resource, new, write)
+        new = _through_door(resource, before, new, write)
+        _keep_server_metadata(before["metadata"], new["metadata"])
+        preparing.prepare_update(resource, new, before)
+        new = self._completed(resource, new, before, write)
+        if not applied:
+            serverside_apply.track_update(before, new, resource.schema, _field_writer(resource, write))
+        if new == before:
+            # A write that changes nothing keeps the version: nobody who watches hears of it.
+            return old
+        metadata = new["metadata"] = _ordered(new["metadata"])
+        if resource.has_generation and _content(new) != _content(before):
+            metadata["generation"] = before["metadata"].get("generation", 1) + 1
+        if write.dry_run:
+            return Record(new, old.version)
+        if metadata.get("deletionTimestamp") and not metadata.get("finalizers") and not _lingers(resource, new):
+            return self.store.remove(resource.key, new)
+        return self.store.put(resource.key, new)
+
+    def _decoded(self, resource: Resource, obj: Manifest, write: Write) -> Manifest:
+        decoded = decoding.decode(resource, obj, write.strictness, write.source, write.warnings)
+        decoded["apiVersion"], decoded["kind"] = resource.api_version, resource.kind
+        return decoded
+
+    def _completed(self, resource: Resource, new: Manifest, old: Manifest | None, write: Write) -> Manifest:
+        new = content.complete(resource, new, old)
+        self.admission.check(resource, new, old, write.user, write.warnings)
+        causes = content.check(resource, new, old)
+        if causes:
+            raise statuses.invalid(resource.kind, resource.group, new["metadata"]["name"], causes)
+        return new
+
+
+def _field_writer(resource: Resource, write: Write) -> FieldWriter:
+    ignored = serverside_apply.ignored_fields(
+        subresource=write.subresource, has_status=resource.has_status, custom=resource.custom
+    )
+    return FieldWriter(write.manager, write.subresource, now(), ignored)
+
+
+def _check_version(resource: Resource, old: Manifest, metadata: Manifest) -> None:
+    wanted = metadata.get("resourceVersion") or ""
+    if wanted not in ("", old["metadata"]["resourceVersion"]):
+        raise statuses.conflict(resource, old["metadata"]["name"])
+
+
+def _check_uid(resource: Resource, old: Record | None, config: Manifest, name: str) -> None:
+    uid = config["metadata"].get("uid")
+    if uid and old is None:
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise statuses.conflict(resource, name, why)
+
+
+def _through_door(resource: Resource, old: Manifest, new: Manifest, write: Write) -> Manifest:
+    """What of the new state this door lets through: all but status, or status only."""
+    if write.subresource == "status":
+        metadata = new["metadata"]
+        if resource.custom:
+            metadata = {**old["metadata"], **_only(metadata, "managedFields")}
+        return {**old, "metadata": dict(metadata), **_only(new, "status")}
+    if write.subresource == "":
+        if resource.has_status:
+            new = {key: value for key, value in new.items() if key != "status"} | _only(old, "status")
+        return new
+    return new
+
+
+def _keep_server_metadata(old: Manifest, new: Manifest) -> None:
+    for name in _SERVER_METADATA:
+        if name in old:
+            new[name] = old[name]
+        else:
+            new.pop(name, None)
+    for name in ("uid", "name", "namespace"):
+        if name in old:
+            new.setdefault(name, old[name])
+    new["resourceVersion"] = old["resourceVersion"]
+    new.pop("selfLink", None)
+
+
+def _ordered(metadata: Manifest) -> Manifest:
+    """Metadata in the order in which a server sends it, without what is empty."""
+    known = {name: metadata[name] for name in _METADATA_ORDER if name in metadata}
+    return {name: value for name, value in known.items() if value or name not in _UNSET_WHEN_EMPTY}
+
+
+def _only(obj: Mapping[str, Any], *names: str) -> Manifest:
+    return {name: obj[name] for name in names if name in obj}
+
+
+def _content(obj: Manifest) -> Manifest:
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+
+
+def _lingers(resource: Resource, obj: Manifest) -> bool:
+    """Whether an object that is being deleted waits for something other than finalizers in its metadata."""
+    if resource.key == NAMESPACES:
+        return bool(obj.get("spec", {}).get("finalizers"))
+    return resource.key == PODS and bool(obj["metadata"].get("deletionGracePeriodSeconds"))
+
+
+class _Kind:
+    """A kind that errors name although no request is about it."""
+
+    def __init__(self, group: str, plural: str, kind: str) -> None:
+        self.group, self.plural, self.kind = group, plural, kind
+
+
+_NAMESPACE = _Kind("", "namespaces", "Namespace")
