@@ -1,7 +1,7 @@
 """Fields that Go writes even when nobody set them: structs that are no pointers, numbers and texts without `omitempty`.
 
-Called by the defaults, since clients read these fields, and by the tracking of field owners, for which a field that is
-always there is never new.
+Data only. Looked up by `defaults`, since clients read these fields, and by `ownership`, for which a field that is always
+there is never new.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gpushare.sandbox.apiserver.jsonvalues import copied
 from gpushare.sandbox.apiserver.schemas import Schema
 
 _NODE_INFO: Final = dict.fromkeys(
@@ -37,10 +36,20 @@ _FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "api.core.v1.PodTemplateSpec": {"metadata": {}, "spec": {}},
     "api.core.v1.Container": {"resources": {}},
     "api.core.v1.EphemeralContainer": {"resources": {}},
+    "api.core.v1.ContainerStatus": {
+        "image": "", "imageID": "", "lastState": {}, "ready": False, "restartCount": 0, "state": {},
+    },
+    "api.core.v1.ContainerStateRunning": {"startedAt": None},
+    "api.core.v1.ContainerStateTerminated": {"exitCode": 0, "startedAt": None, "finishedAt": None},
+    "api.core.v1.PodCondition": {"lastProbeTime": None, "lastTransitionTime": None},
+    "api.core.v1.NodeCondition": {"lastHeartbeatTime": None, "lastTransitionTime": None},
     "api.core.v1.Service": _SPEC_AND_STATUS,
     "api.core.v1.ServiceStatus": {"loadBalancer": {}},
     "api.core.v1.ServicePort": {"targetPort": 0},
-    "api.core.v1.Event": {"involvedObject": {}, "source": {}, "reportingComponent": "", "reportingInstance": ""},
+    "api.core.v1.Event": {
+        "involvedObject": {}, "source": {}, "reportingComponent": "", "reportingInstance": "", "eventTime": None,
+        "firstTimestamp": None, "lastTimestamp": None,
+    },
     "api.core.v1.PersistentVolumeClaim": _SPEC_AND_STATUS,
     "api.core.v1.PersistentVolumeClaimSpec": {"resources": {}},
     "api.core.v1.PersistentVolume": _SPEC_AND_STATUS,
@@ -52,6 +61,9 @@ _FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "api.apps.v1.DaemonSetStatus": _COUNTS,
     "api.apps.v1.Deployment": _SPEC_AND_STATUS,
     "api.apps.v1.DeploymentSpec": {"template": {}, "strategy": {}},
+    "api.apps.v1.DeploymentCondition": {"lastUpdateTime": None, "lastTransitionTime": None},
+    "api.apps.v1.DaemonSetCondition": {"lastTransitionTime": None},
+    "api.apps.v1.ReplicaSetCondition": {"lastTransitionTime": None},
     "api.apps.v1.ReplicaSet": _SPEC_AND_STATUS,
     "api.apps.v1.ReplicaSetSpec": {"template": {}},
     "api.apps.v1.ReplicaSetStatus": {"replicas": 0},
@@ -63,6 +75,9 @@ _FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "api.batch.v1.CronJob": _SPEC_AND_STATUS,
     "api.batch.v1.CronJobSpec": {"jobTemplate": {}},
     "api.batch.v1.JobTemplateSpec": {"spec": {}},
+    "api.batch.v1.JobCondition": {"lastProbeTime": None, "lastTransitionTime": None},
+    "api.rbac.v1.Role": {"rules": None},
+    "api.rbac.v1.ClusterRole": {"rules": None},
     "api.coordination.v1.Lease": {"spec": {}},
     "api.policy.v1.PodDisruptionBudget": _SPEC_AND_STATUS,
     "api.policy.v1.PodDisruptionBudgetStatus": _BUDGET,
@@ -76,7 +91,7 @@ _FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "api.admissionregistration.v1.ValidatingAdmissionPolicy": _SPEC_AND_STATUS,
     "api.admissionregistration.v1.ValidatingAdmissionPolicyBinding": {"spec": {}},
     "apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition": _SPEC_AND_STATUS,
-}
+}  # fmt: skip
 _PREFIX: Final = "io.k8s."
 _NONE: Final[Mapping[str, Any]] = {}
 
@@ -84,18 +99,3 @@ _NONE: Final[Mapping[str, Any]] = {}
 def fields_of(schema: Schema) -> Mapping[str, Any]:
     """The fields that every value of this schema has, with what they are while nobody set them."""
     return _FIELDS.get(schema.definition.removeprefix(_PREFIX), _NONE)
-
-
-def fill(value: Any, schema: Schema) -> None:
-    """Adds the fields that are always there, in place, at every depth of `value`."""
-    if isinstance(value, list):
-        items = schema.items
-        for item in value:
-            fill(item, items)
-    elif isinstance(value, dict):
-        for name, zero in fields_of(schema).items():
-            if value.get(name) is None:
-                value[name] = copied(zero)
-        for name, child in value.items():
-            if isinstance(child, dict | list):
-                fill(child, schema.child(name))
