@@ -110,7 +110,7 @@ def _cuda(mapping: dict[str, Any], words: list[str]) -> None:
 
 _STATEMENTS = {
     "driver": lambda mapping, words: mapping["driver"].update(version=words[0]),
-    "nvml": lambda mapping, words: None,
+    "nvml": lambda _mapping, _words: None,
     "cuda": _cuda,
     "gpu": _gpu,
     "gpus": _gpus,

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_MOST_NANOSECONDS: Final = 2**63
 _PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _WHOLE: Final = re.compile(rf"[-+]?(?:{_PART.pattern})+", re.ASCII)
 
@@ -17,7 +18,7 @@ def read_duration(value: object) -> float:
     Raises:
         ValueError: anything else, or less than nothing; the text says what to write.
     """
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and value < _MOST_NANOSECONDS:
         seconds = value * 1e-9
     elif value == "infinite":
         return math.inf

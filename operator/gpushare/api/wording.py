@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, get_args
 
@@ -19,36 +20,51 @@ Keys = Mapping[tuple[str | int, ...], tuple[str, ...]]
 
 
 def problems_of(error: ValidationError, document: Document) -> tuple[Problem, ...]:
-    """Every error, with path and line, in the order of the text."""
-    problems = [_problem_of(detail, document) for detail in error.errors(include_url=False)]
+    """Every error, with path and line, in the order of the text. A key that is only misspelt is not missing besides."""
+    details = error.errors(include_url=False)
+    unknown = {tuple(detail["loc"]): _meant(detail["loc"]) for detail in details if detail["type"] in _UNKNOWN}
+    misspelt = {(*location[:-1], meant) for location, meant in unknown.items() if meant}
+    problems = [
+        Problem(
+            path=path_of(detail["loc"]),
+            message=_message(detail, unknown.get(tuple(detail["loc"]))),
+            line=document.line_of(detail["loc"]),
+        )
+        for detail in details
+        if not (detail["type"] == "missing" and tuple(detail["loc"]) in misspelt)
+    ]
     return tuple(sorted(problems, key=lambda problem: (problem.line or 0, problem.path)))
 
 
-def _problem_of(detail: Any, document: Document) -> Problem:
-    location: Location = detail["loc"]
-    if detail["type"] in ("extra_forbidden", "invalid_key"):
-        message = _unknown_key(location)
-    else:
-        message = _MESSAGES.get(detail["type"], _fallback)(detail)
-    return Problem(path=path_of(location), message=message, line=document.line_of(location))
+def _message(detail: Any, meant: str | None) -> str:
+    if meant is None:
+        return _MESSAGES.get(detail["type"], _fallback)(detail)
+    if meant:
+        return f'unknown key; did you mean "{meant}"?'
+    block, key = _block_of(detail["loc"]), str(detail["loc"][-1])
+    homes = [place for place, known in _keys().items() if key in known and place != block]
+    if not homes:
+        return f"unknown key; known here: {', '.join(sorted(_keys().get(block, ())))}"
+    # A home below the wrong place is meant more often than one elsewhere: `sharing.resources`.
+    home = min(homes, key=lambda place: (place[: len(block)] != block, len(place), place != _FAVOURITE))
+    return f'"{key}" belongs under {_place(home)}'
 
 
-def _unknown_key(location: Location) -> str:
-    block = tuple(_ITEM if isinstance(part, int) else part for part in location[:-1])
-    key = str(location[-1])
-    keys = _keys()
-    siblings = keys.get(block, ())
-    homes = [place for place, known in keys.items() if key in known and place != block]
-    if homes:
-        # A home below the wrong place is meant more often than one elsewhere: `sharing.resources`.
-        home = min(homes, key=lambda place: (place[: len(block)] != block, len(place), place != _FAVOURITE))
-        return f'"{key}" belongs under {_place(home)}'
+def _meant(location: Location) -> str:
+    """The known key beside an unknown one that its writer meant; empty where that is no guess, or it belongs elsewhere."""
+    keys, key = _keys(), str(location[-1])
+    siblings = keys.get(_block_of(location), ())
+    if any(key in known for known in keys.values()):
+        return ""
     close = [known for known in siblings if known.lower() == key.lower()] or difflib.get_close_matches(key, siblings, 1)
-    if close:
-        return f'unknown key; did you mean "{close[0]}"?'
-    return f"unknown key; known here: {', '.join(sorted(siblings))}"
+    return close[0] if close else ""
 
 
+def _block_of(location: Location) -> tuple[str | int, ...]:
+    return tuple(_ITEM if isinstance(part, int) else part for part in location[:-1])
+
+
+_UNKNOWN: Final = ("extra_forbidden", "invalid_key")
 _FAVOURITE: Final = ("sharing", "timeSlicing")
 
 
@@ -58,6 +74,7 @@ def _place(block: Sequence[str | int]) -> str:
     return path_of(block) if block[-1] != _ITEM else f"each entry of {path_of(block[:-1])}"
 
 
+@functools.cache
 def _keys() -> Keys:
     return dict(_keys_below(Configuration, ()))
 
