@@ -114,7 +114,10 @@ def _name(value: str) -> str:
     return value
 
 
-def _quantity(value: str | float) -> str:
+def _quantity(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        message = f"must be a number or a quantity such as 64Gi, not {_shown(value)}"
+        raise ValueError(message)  # noqa: TRY004 - pydantic takes no other for a wrong value
     try:
         if quantities.parse(value) > 0:
             return quantities.canonical(value)
@@ -135,7 +138,7 @@ def _label_value(value: str) -> str:
     return value
 
 
-_Quantity = Annotated[str | int | float, AfterValidator(_quantity)]
+_Quantity = Annotated[Any, AfterValidator(_quantity)]
 _LabelKey = Annotated[str, AfterValidator(_label_key)]
 _LabelValue = Annotated[str, AfterValidator(_label_value)]
 
@@ -276,8 +279,6 @@ def _message_of(detail: Any) -> str:
 _MESSAGES = {
     "string_type": "must be text (put it in quotes)",
     "bool_type": "must be true or false",
-    "int_type": "must be a number or a quantity such as 64Gi",
-    "float_type": "must be a number or a quantity such as 64Gi",
     "dict_type": "must hold keys, indented below it",
     "model_type": "must hold keys, indented below it",
     "list_type": 'must be a list, each item after a "-"',

@@ -17,7 +17,7 @@ from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import KubeletError
-from gpushare.kubelet import values
+from gpushare.kubelet import sockets, values
 from gpushare.kubelet.server import PluginClient, PodResourcesServer, RegistrationServer
 from gpushare.kubelet.values import CallFailed, ContainerDevices, Device, PreferenceRequest, Registration
 from gpushare.sandbox.node import requests
@@ -171,6 +171,9 @@ class Plugins:
             )
         if not _RESOURCE.fullmatch(registration.resource):
             raise KubeletError(f'the ResourceName "{registration.resource}" is invalid')
+        socket = self._folder / registration.endpoint
+        if not sockets.is_alive(socket):
+            raise KubeletError(f"failed to dial device plugin with socketPath {socket}")
         self._post(self._connect, registration)
 
     def _connect(self, registration: Registration) -> None:
