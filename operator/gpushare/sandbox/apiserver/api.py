@@ -57,7 +57,7 @@ class Api:
         self.authenticator = Authenticator(self.store)
         self.authorizer = Authorizer(self.store)
         self.trouble = Trouble()
-        writer, deleter = Writer(self.store, Admission(self.authorizer, log)), Deleter(self.store)
+        writer, deleter = Writer(self.store, Admission(self.store, self.authorizer, log)), Deleter(self.store)
         self.collector = Collector(
             store=self.store, registry=self.registry, writer=writer, deleter=deleter, ca_pem=ca_pem, log=log
         )

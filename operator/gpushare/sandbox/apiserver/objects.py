@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import bodies, patching, presenting, statuses, watching
+from gpushare.sandbox.apiserver import bodies, decoding, patching, presenting, statuses, watching
 from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
+from gpushare.sandbox.apiserver.jsonvalues import compact, printed
 from gpushare.sandbox.apiserver.reading import Reader
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Target, User
 from gpushare.sandbox.apiserver.resources import PODS, Registry, Resource
 from gpushare.sandbox.apiserver.reviews import Reviewer
 from gpushare.sandbox.apiserver.statuses import Cause
-from gpushare.sandbox.apiserver.storage import Record, Store
+from gpushare.sandbox.apiserver.storage import Record, Store, encode
 from gpushare.sandbox.apiserver.subresources import Subresources
 from gpushare.sandbox.apiserver.writing import Write, Writer
 
@@ -130,6 +131,7 @@ class Objects:
         record = self._find(resource, target)
         patch = bodies.read_patch(request)
         new = _patched(resource, presenting.shown(resource, record), kind, patch)
+        write = replace(write, source=decoding.Source(_quoted(resource, kind, patch, new)))
         changed = self.writer.update(resource, record, _stored_form(resource, new), write)
         return presenting.one(resource, changed, request, 200, write.warnings)
 
@@ -180,6 +182,14 @@ def _patched(resource: Resource, shown: Manifest, kind: str, patch: Any) -> Mani
     else:
         new = patching.strategic_merge(shown, patch, resource.schema)
     return new
+
+
+def _quoted(resource: Resource, kind: str, patch: Any, new: Manifest) -> str:
+    """What a refusal quotes: the patch itself where it is strategic, else the object that it makes."""
+    if kind == _STRATEGIC_PATCH:
+        return printed(patch)
+    # Fields of custom resources are sorted at every depth, those of built-in kinds only at the first.
+    return compact(new) if resource.custom else encode({name: new[name] for name in sorted(new)}).decode()
 
 
 def _other_object(resource: Resource, record: Record, uid: str) -> statuses.ApiError:

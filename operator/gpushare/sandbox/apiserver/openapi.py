@@ -108,7 +108,9 @@ def _paths(resource: Resource, reference: Mapping[str, str]) -> dict[str, Any]:
     collection = f"/{resource.path}/{'namespaces/{namespace}/' if resource.namespaced else ''}{resource.plural}"
     operation = _operations(resource, reference)
     one = {"get": operation("get"), "put": operation("put", _WRITE_PARAMETERS), "delete": operation("delete")}
-    body = {"content": {media_type: {"schema": dict(reference)} for media_type in _PATCH_TYPES}}
+    # kubectl takes a strategic merge patch wherever it is listed.
+    types = _PATCH_TYPES[:-1] if resource.custom else _PATCH_TYPES
+    body = {"content": {media_type: {"schema": dict(reference)} for media_type in types}}
     one["patch"] = {**operation("patch", [*_WRITE_PARAMETERS, _FORCE]), "requestBody": body}
     return {
         collection: {"get": operation("list"), "post": operation("post", _WRITE_PARAMETERS)},

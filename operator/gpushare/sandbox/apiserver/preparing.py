@@ -13,10 +13,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, PODS, Key, Resource
+from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, Key, Resource
 
+DAEMON_SETS: Key = ("apps", "daemonsets")
 SERVICES: Key = ("", "services")
 SECRETS: Key = ("", "secrets")
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+"""An old field of DaemonSets, which survives as an annotation."""
 _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/12")
 _STATUS_KEPT_ON_CREATE = frozenset({NODES, ("apiregistration.k8s.io", "apiservices")})
 """A kubelet registers its node with a status; everybody else's first status is dropped."""
@@ -50,10 +53,6 @@ def _namespace(obj: Manifest) -> None:
     obj["status"] = {"phase": "Active"}
 
 
-def _pod(obj: Manifest) -> None:
-    obj["status"] = {"phase": "Pending"}
-
-
 def _secret(obj: Manifest) -> None:
     texts = obj.pop("stringData", None)
     if texts:
@@ -70,12 +69,33 @@ def _service(obj: Manifest) -> None:
     obj["status"] = {"loadBalancer": {}}
 
 
+def _node(obj: Manifest) -> None:
+    # Until a controller has seen the node Ready, only pods that tolerate this come to it.
+    spec = obj["spec"] = dict(obj.get("spec") or {})
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    spec["taints"] = [*(each for each in spec.get("taints") or () if each != taint), taint]
+
+
+def _daemon_set(obj: Manifest) -> None:
+    _annotate(obj, _TEMPLATE_GENERATION, "1")
+
+
+def _daemon_set_update(obj: Manifest, old: Manifest) -> None:
+    before = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1")
+    changed = obj["spec"].get("template") != old["spec"].get("template")
+    _annotate(obj, _TEMPLATE_GENERATION, str(int(before) + 1) if changed else before)
+
+
+def _annotate(obj: Manifest, key: str, value: str) -> None:
+    metadata = obj["metadata"]
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), key: value}
+
+
 def _definition(obj: Manifest) -> None:
     spec = obj["spec"] = dict(obj.get("spec") or {})
     names = spec["names"] = dict(spec.get("names") or {})
     names.setdefault("singular", names.get("kind", "").lower())
     names.setdefault("listKind", f"{names.get('kind', '')}List")
-    spec.setdefault("conversion", {"strategy": "None"})
     obj["status"] = {
         "acceptedNames": names,
         "conditions": [
@@ -111,12 +131,14 @@ def _secret_update(obj: Manifest, _: Manifest) -> None:
 
 _ON_CREATE: Mapping[Key, Callable[[Manifest], None]] = {
     NAMESPACES: _namespace,
-    PODS: _pod,
+    NODES: _node,
+    DAEMON_SETS: _daemon_set,
     SECRETS: _secret,
     SERVICES: _service,
     CUSTOM_RESOURCE_DEFINITIONS: _definition,
 }
 _ON_UPDATE: Mapping[Key, Callable[[Manifest, Manifest], None]] = {
+    DAEMON_SETS: _daemon_set_update,
     SECRETS: _secret_update,
     SERVICES: _service_update,
     CUSTOM_RESOURCE_DEFINITIONS: _definition_update,

@@ -209,6 +209,9 @@ def _described(raw: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, An
         page["description"] = texts[""]
     for field, schema in page.get("properties", {}).items():
         if field in texts:
+            if "$ref" in schema:
+                # Nothing beside a reference counts, so it goes one level down, as on a real server.
+                schema["allOf"] = [{"$ref": schema.pop("$ref")}]
             schema["description"] = texts[field]
     return page
 

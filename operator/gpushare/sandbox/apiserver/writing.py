@@ -6,7 +6,6 @@ metadata that clients cannot change, decoding against the schema, defaults, admi
 
 from __future__ import annotations
 
-import random
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import content, decoding, preparing, serverside_apply, statuses
-from gpushare.sandbox.apiserver.admission import Admission
+from gpushare.sandbox.apiserver.admission import Admission, random_suffix
 from gpushare.sandbox.apiserver.managed_fields import Writer as FieldWriter
 from gpushare.sandbox.apiserver.preparing import now
 from gpushare.sandbox.apiserver.requests import User
@@ -23,8 +22,6 @@ from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.storage import Record, Store
 
 SYSTEM = User("system:apiserver", ("system:masters",))
-_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels and nothing that looks like one, as in real generated names."""
 _METADATA_ORDER = (
     "name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
     "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields",
@@ -136,8 +133,7 @@ class Writer:
             cause = Cause("FieldValueRequired", "metadata.name", "Required value: name or generateName is required")
             raise statuses.invalid(resource.kind, resource.group, "", [cause])
         while True:
-            suffix = "".join(random.choices(_SUFFIX_LETTERS, k=5))  # noqa: S311 - a name, not a secret
-            name = f"{base[:58]}{suffix}"
+            name = f"{base[:58]}{random_suffix()}"
             if self.store.get(resource.key, metadata.get("namespace", ""), name) is None:
                 return name
 
@@ -185,9 +181,9 @@ class Writer:
         return decoded
 
     def _completed(self, resource: Resource, new: Manifest, old: Manifest | None, write: Write) -> Manifest:
-        new = content.complete(resource, new, old)
-        self.admission.check(resource, new, old, write.user, write.warnings)
-        causes = content.check(resource, new, old)
+        content.complete(resource, new)
+        self.admission.admit(resource, new, old, write.user, write.warnings)
+        causes = content.check(resource, new, old, write.subresource)
         if causes:
             raise statuses.invalid(resource.kind, resource.group, new["metadata"]["name"], causes)
         return new
