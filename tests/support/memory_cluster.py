@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import itertools
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from gpushare.domain import manifests
@@ -25,6 +25,7 @@ class MemoryCluster:
         self.writes: list[str] = []
         """`verb Kind name[/subresource]` of every write, in order."""
         self._counter = itertools.count(1)
+        self._changed = asyncio.Event()
         self._watches: list[tuple[Kind, asyncio.Queue[WatchEvent]]] = []
 
     def now(self, kind: Kind, name: str, namespace: str = "") -> Manifest:
@@ -34,6 +35,12 @@ class MemoryCluster:
     def all(self, kind: Kind) -> list[Manifest]:
         """All objects of a kind, oldest first."""
         return [found for (each, _, _), found in self.objects.items() if each == kind]
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Waits until something holds that only writes can bring about."""
+        while not holds():
+            self._changed.clear()
+            await self._changed.wait()
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Manifest | None:
         return copy.deepcopy(self.objects.get((kind, namespace, name)))
@@ -150,6 +157,7 @@ class MemoryCluster:
         return copy.deepcopy(manifest)
 
     def _tell(self, kind: Kind, event: EventType, manifest: Manifest) -> None:
+        self._changed.set()
         gone = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(next(self._counter))}}
         for watched, queue in self._watches:
             if watched == kind:
