@@ -79,6 +79,8 @@ class Lifecycle:
         """Without a kubelet socket it serves and never registers. Calls `on_change` when `standing` is another."""
         self.server = server
         self.standing = Standing(registered=False, message="starting")
+        self.tried = asyncio.Event()
+        """Set once the first attempt has ended, well or not."""
         self._kubelet_socket = kubelet_socket
         self._executor = executor
         self._log = log
@@ -188,6 +190,7 @@ class Lifecycle:
         if standing == self.standing:
             return
         self.standing = standing
+        self.tried.set()
         level = logging.INFO if standing.registered else logging.WARNING
         self._log.log(
             level,

@@ -174,6 +174,14 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
                 self._refuse(context, refusal)
         return pb.AllocateResponse(container_responses=answers)
 
+    def PreStartContainer(  # noqa: N802 - gRPC's
+        self,
+        request: pb.PreStartContainerRequest,  # noqa: ARG002 - nothing is prepared
+        context: grpc.ServicerContext,  # noqa: ARG002 - never refused
+    ) -> pb.PreStartContainerResponse:
+        """Nothing; the options say that it need not be called."""
+        return pb.PreStartContainerResponse()
+
     def _refuse(self, context: grpc.ServicerContext, refusal: GpuShareError) -> None:
         self._log.warning("request refused", extra={"resource": self.resource, "reason": str(refusal)})
         context.abort(grpc.StatusCode.UNKNOWN, str(refusal))  # raises; the code is what NVIDIA's plugin answers

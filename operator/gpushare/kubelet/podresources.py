@@ -11,23 +11,15 @@ from gpushare.kubelet.values import ContainerDevices
 CALL_SECONDS = 5.0
 
 
-class PodResources:
-    """A connection to the pod resources socket. Blocks; call it in a thread."""
+def read_holders(socket: Path) -> tuple[ContainerDevices, ...]:
+    """Every container that holds devices of any plugin. Blocks.
 
-    def __init__(self, socket: Path) -> None:
-        self._channel = channels.connect(socket)
-        self._stub = podresources_pb2_grpc.PodResourcesListerStub(self._channel)
+    Connects anew each time: a channel that has met a kubelet which was just restarting would not try again for a while.
 
-    def read_holders(self) -> tuple[ContainerDevices, ...]:
-        """Every container that holds devices of any plugin.
-
-        Raises:
-            CallFailed: the kubelet does not answer.
-        """
-        with channels.translated():
-            message = self._stub.List(resources_pb.ListPodResourcesRequest(), timeout=CALL_SECONDS)
-        return tuple(wire.holders_of_message(message))
-
-    def close(self) -> None:
-        """Ends the connection. Safe to call twice."""
-        self._channel.close()
+    Raises:
+        CallFailed: the kubelet does not answer.
+    """
+    with channels.connect(socket) as channel, channels.translated():
+        stub = podresources_pb2_grpc.PodResourcesListerStub(channel)
+        message = stub.List(resources_pb.ListPodResourcesRequest(), timeout=CALL_SECONDS)
+    return tuple(wire.holders_of_message(message))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.kubelet.podresources import PodResources
+from gpushare.kubelet.podresources import read_holders
 from gpushare.kubelet.server import PodResourcesServer
 from gpushare.kubelet.values import CallFailed, ContainerDevices
 
@@ -18,19 +18,14 @@ def test_read_holders(directory: Path) -> None:
     holders = [HOLDER]
     server = PodResourcesServer(directory / "kubelet.sock", lambda: holders)
     server.start()
-    client = PodResources(server.socket)
 
-    assert client.read_holders() == (HOLDER,)
+    assert read_holders(server.socket) == (HOLDER,)
     holders.clear()
-    assert client.read_holders() == ()
-    client.close()
+    assert read_holders(server.socket) == ()
     server.stop()
 
 
 def test_no_kubelet(directory: Path) -> None:
     """A kubelet that is not there is an error of the kubelet."""
-    client = PodResources(directory / "kubelet.sock")
-
     with pytest.raises(CallFailed, match="UNAVAILABLE"):
-        client.read_holders()
-    client.close()
+        read_holders(directory / "kubelet.sock")

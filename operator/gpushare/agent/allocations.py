@@ -1,0 +1,74 @@
+"""Who holds which shares, from what the kubelet tells. Pure; the agent reports it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from gpushare.domain.devices import Inventory
+from gpushare.domain.gpunode import ContainerAllocation
+from gpushare.domain.pools import Pool
+from gpushare.domain.shares import SEPARATOR
+from gpushare.kubelet.values import ContainerDevices
+
+
+def count_allocated(holders: Iterable[ContainerDevices]) -> Mapping[str, int]:
+    """Ids in use by resource, those too that the resource no longer offers."""
+    counts: Counter[str] = Counter()
+    for holder in holders:
+        counts[holder.resource] += len(holder.ids)
+    return counts
+
+
+def build_allocations(
+    holders: Iterable[ContainerDevices], pools: Mapping[str, Pool], inventory: Inventory
+) -> tuple[ContainerAllocation, ...]:
+    """What each container holds of each GPU, in order of GPU, namespace, pod, container and resource.
+
+    An id that is offered no longer counts on its physical GPU all the same: its container still runs there.
+    """
+    gpu_of = _gpus_by_device(inventory)
+    held: dict[tuple[int, str, str, str, str], list[int]] = {}
+    for holder in holders:
+        if holder.resource not in pools:
+            continue
+        for share_id in holder.ids:
+            device, _, number = share_id.partition(SEPARATOR)
+            if device not in gpu_of:
+                continue
+            key = (gpu_of[device], holder.namespace, holder.pod, holder.container, holder.resource)
+            numbers = held.setdefault(key, [])
+            if number.isascii() and number.isdecimal():
+                numbers.append(int(number))
+    return tuple(
+        ContainerAllocation(
+            gpu_index=gpu,
+            namespace=namespace,
+            pod=pod,
+            container=container,
+            resource=resource,
+            shares=tuple(sorted(numbers)),
+        )
+        for (gpu, namespace, pod, container, resource), numbers in sorted(held.items())
+    )
+
+
+def shrink_beyond(
+    holders: Iterable[ContainerDevices], served: Mapping[str, Pool], wanted: Mapping[str, Pool]
+) -> Mapping[str, tuple[int, int]]:
+    """Resources that `wanted` offers less of than is in use, each with (in use, offered).
+
+    One that does not shrink is not concerned, however much of it is in use.
+    """
+    in_use = count_allocated(holders)
+    beyond = {}
+    for name, pool in served.items():
+        offered = len(wanted[name].shares) if name in wanted else 0
+        if offered < len(pool.shares) and offered < in_use.get(name, 0):
+            beyond[name] = (in_use[name], offered)
+    return beyond
+
+
+def _gpus_by_device(inventory: Inventory) -> Mapping[str, int]:
+    whole = {gpu.uuid: gpu.index for gpu in inventory.gpus}
+    return whole | {mig.uuid: gpu.index for gpu in inventory.gpus for mig in gpu.mig}

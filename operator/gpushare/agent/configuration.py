@@ -1,0 +1,65 @@
+"""Where the configuration of a node comes from: a file, or its GPUNode. Run by the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from gpushare.agent.deciding import Assignment
+from gpushare.domain import manifests
+from gpushare.domain.gpunode import GPUNode
+from gpushare.errors import Problem
+from gpushare.kube import watching
+from gpushare.kube.cluster import Cluster, EventType
+
+FILE_POLL_SECONDS = 1.0
+"""A ConfigMap volume changes by swapped links, which no watch on a file sees."""
+
+
+def read_file(path: Path) -> Assignment:
+    """The configuration in a file; one that cannot be read is a problem of the assignment."""
+    try:
+        return Assignment(content=path.read_text(encoding="utf-8"), name=str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        return Assignment(name=str(path), problem=Problem(path=str(path), message=f"cannot be read: {reason}"))
+
+
+async def follow_file(path: Path, tell: Callable[[Assignment], None]) -> None:
+    """Tells what is in a file, and again whenever it is another text. Never ends."""
+    known: Assignment | None = None
+    while True:
+        found = read_file(path)
+        if found != known:
+            known = found
+            tell(found)
+        await asyncio.sleep(FILE_POLL_SECONDS)
+
+
+def assignment_of(node: GPUNode) -> Assignment | None:
+    """What a GPUNode assigns; None where the controller has not assigned anything yet."""
+    if node.config is None:
+        return None
+    return Assignment(
+        content=node.config.content,
+        mig_strategy=node.config.mig_strategy,
+        name=node.config.name,
+        generation=node.generation,
+    )
+
+
+async def follow_node(cluster: Cluster, name: str, tell: Callable[[GPUNode | None], None], log: logging.Logger) -> None:
+    """Tells the GPUNode of a node whenever it changes; None: there is none. Never ends."""
+    changes = watching.follow(cluster, manifests.GPU_NODE, fields=f"metadata.name={name}", log=log)
+    try:
+        async for change in changes:
+            if isinstance(change, watching.Synced):
+                tell(GPUNode.from_json(change.items[0]) if change.items else None)
+            elif change.event.type is EventType.DELETED:
+                tell(None)
+            else:
+                tell(GPUNode.from_json(change.event.object))
+    finally:
+        await changes.aclose()

@@ -1,0 +1,125 @@
+"""One pass of the agent: decide, hold back what would take from pods what they have, apply, remember."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import TypeVar
+
+from gpushare.agent import allocations
+from gpushare.agent.answering import Answering
+from gpushare.agent.deciding import Assignment, Decider, Decision
+from gpushare.agent.serving_pools import ServingPools
+from gpushare.api.sharing import OnShrink
+from gpushare.domain.devices import Inventory
+from gpushare.domain.pools import Pool
+from gpushare.errors import Problem
+from gpushare.host.state import LastGood, State, StateFile
+from gpushare.kubelet.values import ContainerDevices
+
+T = TypeVar("T")
+
+
+class Reconciler:
+    """Carries out decisions. One pass at a time."""
+
+    def __init__(
+        self,
+        decider: Decider,
+        pools: ServingPools,
+        answering: Answering,
+        state_file: StateFile,
+        executor: Executor,
+        *,
+        read_holders: Callable[[], Awaitable[Sequence[ContainerDevices]]],
+    ) -> None:
+        """Remembers what the state file says."""
+        self.decision: Decision | None = None
+        """The last one, carried out."""
+        self.is_held_back = False
+        """Whether the assigned configuration waits for pods to go."""
+        self._decider = decider
+        self._pools = pools
+        self._answering = answering
+        self._state_file = state_file
+        self._executor = executor
+        self._read_holders = read_holders
+        self._state = state_file.read()
+        if self._state.last_good is not None:
+            decider.know(self._state.last_good)
+
+    @property
+    def has_last_good(self) -> bool:
+        """Whether there is a configuration to start from."""
+        return self._state.last_good is not None
+
+    async def reconcile(self, assignment: Assignment | None, inventory: Inventory | None) -> Decision:
+        """Brings what is served to what should be served now."""
+        decision = await self._decide(assignment, inventory)
+        before = await self._before_shrinking(decision, inventory)
+        self.is_held_back = False
+        if before is not None:
+            decision = await self._apply_unless_in_use(decision, before)
+        else:
+            await self._apply(decision)
+        self.decision = decision
+        await self._remember(decision)
+        return decision
+
+    async def _decide(self, assignment: Assignment | None, inventory: Inventory | None) -> Decision:
+        # In a thread: the first text loads YAML and pydantic.
+        return await self._in_thread(
+            lambda: self._decider.decide(assignment, self._state.last_good, inventory, self._state.resources)
+        )
+
+    async def _before_shrinking(self, decision: Decision, inventory: Inventory | None) -> Decision | None:
+        """What is in force until now, where the decided configuration must not shrink what is in use."""
+        is_new = self._state.last_good is not None and _differs(decision.in_force, self._state.last_good)
+        if not is_new or decision.settings.config.extension.on_shrink is not OnShrink.REFUSE:
+            return None
+        return await self._decide(None, inventory)
+
+    async def _apply_unless_in_use(self, decision: Decision, before: Decision) -> Decision:
+        refused = self._refusal(await self._read_holders(), decision, before)
+        if refused is None:
+            await self._apply(decision)
+            # A pod may have been given what was just taken away; read again, since the kubelet has the new list by now.
+            refused = self._refusal(await self._read_holders(), decision, before)
+        if refused is None:
+            return decision
+        self.is_held_back = True
+        await self._apply(refused)
+        return refused
+
+    def _refusal(self, holders: Sequence[ContainerDevices], decision: Decision, before: Decision) -> Decision | None:
+        beyond = allocations.shrink_beyond(holders, before.pools, decision.pools)
+        if not beyond:
+            return None
+        problems = tuple(
+            Problem(
+                path="gpushare.onShrink",
+                message=f"{in_use} of {name} are in use and only {offered} would be left; delete pods first",
+            )
+            for name, (in_use, offered) in sorted(beyond.items())
+        )
+        return replace(before, refusal=problems)
+
+    async def _apply(self, decision: Decision) -> None:
+        # First the way of answering: a share of the new list must not be answered in the old way.
+        self._answering.options = decision.responses
+        await self._pools.apply(decision.pools)
+
+    async def _remember(self, decision: Decision) -> None:
+        known: Mapping[str, Pool] = decision.pools
+        resources = tuple(sorted({*self._state.resources, *known}))
+        self._state = State(last_good=decision.in_force or self._state.last_good, resources=resources)
+        await self._in_thread(lambda: self._state_file.write(self._state))
+
+    async def _in_thread(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+
+
+def _differs(one: LastGood | None, other: LastGood) -> bool:
+    return one is None or (one.content, one.mig_strategy) != (other.content, other.mig_strategy)

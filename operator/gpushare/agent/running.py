@@ -1,0 +1,240 @@
+"""The agent at work: its tasks, what wakes what, and what is reported. Made and run by `app`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from gpushare import labels
+from gpushare.agent import configuration, reporting
+from gpushare.agent.answering import Answering
+from gpushare.agent.deciding import Assignment, Decider, Decision
+from gpushare.agent.devices import DeviceWatch
+from gpushare.agent.health import XidFilter
+from gpushare.agent.keeping import keep
+from gpushare.agent.options import KUBELET_SOCKET, AgentOptions
+from gpushare.agent.publishing import Publisher
+from gpushare.agent.reconciling import Reconciler
+from gpushare.agent.reporting import Facts
+from gpushare.agent.serving_pools import Kubelet, ServingPools
+from gpushare.domain.gpunode import GPUNode
+from gpushare.errors import KubeletError
+from gpushare.host.files import HostFiles
+from gpushare.host.state import StateFile
+from gpushare.kube.cluster import Cluster
+from gpushare.kubelet.podresources import read_holders
+from gpushare.kubelet.values import ContainerDevices
+from gpushare.nvml.port import Nvml
+
+STATE_FILE = "/var/lib/gpushare/state.json"
+POD_RESOURCES_SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
+FIRST_ASSIGNMENT_SECONDS = 0.3
+"""How long a start waits for the API server while it has a configuration to start from."""
+UNKNOWN_ASSIGNMENT_SECONDS = 5.0
+"""The same while it has none: better late than with whole devices that turn into shares a moment later."""
+FIRST_DEVICES_SECONDS = 10.0
+"""How long it waits for a driver that is waking up its GPUs."""
+HOLDERS_SECONDS = 10.0
+AFTER_ALLOCATE_SECONDS = 0.1
+"""The kubelet writes down what it has given to whom just after the answer."""
+THREADS = 4
+
+
+class Agent:
+    """One node's agent. `run` it once."""
+
+    def __init__(
+        self, options: AgentOptions, root: Path, nvml: Nvml, cluster: Cluster | None, log: logging.Logger
+    ) -> None:
+        """Without a cluster there is no GPUNode, and the configuration is that of the file, or the defaults."""
+        self._options = options
+        self._log = log
+        self._cluster = cluster
+        self._loop = asyncio.get_running_loop()
+        self._files = HostFiles(root)
+        self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="agent")
+        self._wake = asyncio.Event()
+        self._allocated = asyncio.Event()
+        self._assigned = asyncio.Event()
+        self._assignment: Assignment | None = None
+        self._decided_on: Assignment | None = None
+        """What the last pass was about; a newer one may have come since."""
+        self._labels: Mapping[str, str] = {}
+        """As last known; they stay while the driver does not answer."""
+        self._holders: Sequence[ContainerDevices] = ()
+        self._publisher = Publisher(cluster, options.node_name, log) if cluster is not None else None
+        self._devices = DeviceWatch(
+            nvml, self._files, XidFilter.parse(options.health_checks), log, on_change=self._wake.set
+        )
+        answering = Answering(self._see_allocate)
+        self._pools = ServingPools(self._kubelet(), answering, self._executor, log, on_change=self._report)
+        self._reconciler = Reconciler(
+            Decider(options, self._files),
+            self._pools,
+            answering,
+            StateFile(self._files.path(STATE_FILE), log),
+            self._executor,
+            read_holders=self._read_holders,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Runs until `stop` is set; then ends its servers and leaves no socket behind."""
+        tasks = [asyncio.create_task(keep(work, self._log)) for work in self._works()]
+        try:
+            await stop.wait()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            await asyncio.gather(self._pools.stop(), self._devices.close())
+            # Without waiting: a call to a kubelet that hangs may take some seconds yet.
+            self._executor.shutdown(wait=False)
+            if self._cluster is not None:
+                await self._cluster.close()
+
+    def facts(self) -> Facts | None:
+        """Everything that the agent knows now; None before its first pass."""
+        decision = self._reconciler.decision
+        if decision is None:
+            return None
+        inventory, pools = self._devices.inventory, self._pools.pools
+        if inventory is not None:
+            strategy = decision.settings.mig_strategy
+            self._labels = labels.build_labels(inventory, pools, self._devices.facts, strategy)
+        return Facts(
+            decision=decision,
+            generation=self._decided_on.generation if self._decided_on is not None else None,
+            inventory=inventory,
+            failure=self._devices.failure,
+            pools=pools,
+            standings=self._pools.standings,
+            holders=self._holders,
+            labels=self._labels,
+        )
+
+    def _kubelet(self) -> Kubelet:
+        socket = self._options.kubelet_socket
+        return Kubelet(
+            # Always this one, also where the kubelet's socket is elsewhere, as NVIDIA's plugin does.
+            plugins=self._files.path(KUBELET_SOCKET).parent,
+            socket=self._files.path(socket) if socket else None,
+        )
+
+    def _works(self) -> list[Callable[[], Awaitable[None]]]:
+        works: list[Callable[[], Awaitable[None]]] = [self._devices.run, self._pass_on_change, self._follow_holders]
+        if self._options.config_file:
+            works.append(self._follow_file)
+        elif self._cluster is None:
+            self._assign(Assignment())
+        if self._cluster is not None:
+            works.append(self._follow_node)
+        if self._publisher is not None:
+            works.append(self._publisher.run)
+        if self._options.metrics_port:
+            works.append(self._listen)
+        return works
+
+    async def _pass_on_change(self) -> None:
+        await self._first_answers()
+        while True:
+            self._wake.clear()
+            assignment, before = self._assignment, self._reconciler.decision
+            decision = await self._reconciler.reconcile(assignment, self._devices.inventory)
+            is_news = assignment != self._decided_on or before is None or _outcome(before) != _outcome(decision)
+            self._decided_on = assignment
+            if is_news:
+                self._log_outcome(decision)
+            self._report(urgent=is_news)
+            await self._wake.wait()
+
+    async def _first_answers(self) -> None:
+        """Waits for driver and configuration, but not for long: a node must not lose its GPUs to a slow API server."""
+        seconds = FIRST_ASSIGNMENT_SECONDS if self._reconciler.has_last_good else UNKNOWN_ASSIGNMENT_SECONDS
+        await asyncio.gather(_within(seconds, self._assigned), _within(FIRST_DEVICES_SECONDS, self._devices.answered))
+
+    def _log_outcome(self, decision: Decision) -> None:
+        extra = {"revision": decision.revision, "config": self._decided_on.name if self._decided_on else ""}
+        if decision.refusal:
+            problems = [str(problem) for problem in decision.refusal]
+            self._log.warning("configuration refused", extra={**extra, "problems": problems})
+        else:
+            notes = [str(note) for note in decision.notes]
+            self._log.info("configuration in force", extra={**extra, "warnings": notes})
+
+    def _report(self, *, urgent: bool = False) -> None:
+        if self._publisher is None or (facts := self.facts()) is None:
+            return
+        self._publisher.offer(reporting.build_status(facts), urgent=urgent)
+
+    def _assign(self, assignment: Assignment | None) -> None:
+        self._assigned.set()
+        if assignment is not None and assignment != self._assignment:
+            self._assignment = assignment
+            self._wake.set()
+
+    async def _follow_file(self) -> None:
+        await configuration.follow_file(self._files.path(self._options.config_file), self._assign)
+
+    async def _follow_node(self) -> None:
+        assert self._cluster is not None
+        await configuration.follow_node(self._cluster, self._options.node_name, self._see_node, self._log)
+
+    def _see_node(self, node: GPUNode | None) -> None:
+        if self._publisher is not None:
+            self._publisher.see(node)
+        if node is not None and not self._labels:
+            self._labels = node.status.labels
+        if not self._options.config_file:
+            # None as well: it ends the wait of the start, and leaves in force what is.
+            self._assign(configuration.assignment_of(node) if node is not None else None)
+
+    def _see_allocate(self) -> None:
+        self._loop.call_soon_threadsafe(self._allocated.set)
+
+    async def _follow_holders(self) -> None:
+        """Asks the kubelet who holds what, after each Allocate and now and then, for nobody tells when a pod goes."""
+        while True:
+            holders = await self._read_holders()
+            if self._reconciler.is_held_back:
+                self._wake.set()
+            if holders != self._holders:
+                self._holders = holders
+                self._report()
+            await _within(HOLDERS_SECONDS, self._allocated)
+            await asyncio.sleep(AFTER_ALLOCATE_SECONDS)
+            self._allocated.clear()
+
+    async def _read_holders(self) -> Sequence[ContainerDevices]:
+        """As the kubelet tells it, in an order of its own; as last known where it does not answer."""
+        socket = self._files.path(POD_RESOURCES_SOCKET)
+        with contextlib.suppress(KubeletError):
+            found = await self._loop.run_in_executor(self._executor, read_holders, socket)
+            return tuple(sorted(found, key=lambda holder: (holder.namespace, holder.pod, holder.container)))
+        return self._holders
+
+    async def _listen(self) -> None:
+        from gpushare.agent.monitoring import Monitoring  # late: after the first list
+        from gpushare.serving.http import HttpServer
+
+        server = HttpServer(Monitoring(self.facts).answer, self._log)
+        try:
+            await server.start("", self._options.metrics_port)
+            await asyncio.Event().wait()
+        except OSError as error:
+            self._log.warning("no listener for metrics and health", extra={"reason": str(error)})
+        finally:
+            await server.stop()
+
+
+def _outcome(decision: Decision) -> object:
+    return decision.revision, decision.refusal, decision.notes
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

@@ -1,0 +1,73 @@
+"""What an agent remembers over its restarts, in one file on the host.
+
+Enough to serve before the API server answers, and without reading any text: the last good configuration as a value.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpushare import __version__
+from gpushare.api.sharing import SharingConfig
+from gpushare.host import values
+from gpushare.host.files import write_atomically
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastGood:
+    """A configuration that was in force."""
+
+    content: str
+    """The text, byte for byte."""
+    mig_strategy: str
+    """What was said beside the text; empty: the text decides."""
+    config: SharingConfig | None
+    """What the text means; None where another version wrote it, so that the text has to be read again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Everything remembered."""
+
+    last_good: LastGood | None = None
+    resources: tuple[str, ...] = ()
+    """Every resource that was ever registered: they stay so, with nothing in them, for a node shows 0 then, not a ghost."""
+
+
+class StateFile:
+    """The file; damage and a full disk are warnings, never failures."""
+
+    def __init__(self, path: Path, log: logging.Logger) -> None:
+        self._path = path
+        self._log = log
+        self._written: State | None = None
+
+    def read(self) -> State:
+        """What was remembered; nothing, where the file is not there or makes no sense."""
+        try:
+            data = json.loads(self._path.read_text(encoding="utf-8"))
+            version = data.pop("version", None)
+            if version != __version__ and data.get("last_good"):
+                data["last_good"]["config"] = None
+            state = values.decode(State, data)
+        except FileNotFoundError:
+            return State()
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            self._log.warning("state file unusable: starting afresh", extra={"reason": str(error)})
+            return State()
+        self._written = state
+        return state
+
+    def write(self, state: State) -> None:
+        """Remembers; does nothing when nothing changed."""
+        if state == self._written:
+            return
+        try:
+            write_atomically(self._path, json.dumps({"version": __version__, **values.encode(state)}, indent=1) + "\n")
+        except OSError as error:
+            self._log.warning("state file cannot be written", extra={"reason": str(error)})
+            return
+        self._written = state
