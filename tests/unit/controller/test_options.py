@@ -1,0 +1,65 @@
+"""The controller's command line."""
+
+from pathlib import Path
+
+import pytest
+
+from gpushare.controller import options
+from gpushare.controller.options import Options
+from gpushare.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("argv", "environ", "expected"),
+    [
+        pytest.param([], {}, Options(), id="nothing given"),
+        pytest.param(
+            [],
+            {"OPERATOR_NAMESPACE": "gpu-operator", "DEVICE_PLUGIN_IMAGE": "r/gpu-sharing-operator:1", "POD_NAME": "p"},
+            Options(namespace="gpu-operator", image="r/gpu-sharing-operator:1", identity="p"),
+            id="as the chart starts it",
+        ),
+        pytest.param(
+            ["--namespace", "other", "--policy=mine", "--leader-elect=false", "--kubeconfig", "k", "--context", "c"],
+            {"OPERATOR_NAMESPACE": "gpu-operator"},
+            Options(namespace="other", policy="mine", leader_elect=False, kubeconfig=Path("k"), context="c"),
+            id="flags win",
+        ),
+        pytest.param(
+            ["--metrics-port", "8080", "--resync-seconds=60", "--log-level", "debug"],
+            {},
+            Options(metrics_port=8080, resync_seconds=60.0, log_level="debug"),
+            id="numbers",
+        ),
+    ],
+)
+def test_parse(argv: list[str], environ: dict[str, str], expected: Options) -> None:
+    """Flags before environment before defaults."""
+    assert expected == options.parse(argv, environ)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        pytest.param(["--polcy", "x"], "--polcy", id="unknown flag"),
+        pytest.param(["--pol", "x"], "--pol", id="abbreviated flag"),
+        pytest.param(["x"], "unrecognized arguments: x", id="an argument"),
+        pytest.param(["--policy"], "expected one argument", id="no value"),
+        pytest.param(["--metrics-port", "http"], "invalid int value: 'http'", id="no number"),
+        pytest.param(["--metrics-port", "70000"], "--metrics-port 70000: expected", id="no port"),
+        pytest.param(["--resync-seconds", "0"], "--resync-seconds 0: expected", id="no time"),
+        pytest.param(["--leader-elect", "yes"], "invalid choice: 'yes'", id="no choice"),
+        pytest.param(["--namespace", "Not_One"], "namespace 'Not_One': expected", id="no namespace"),
+    ],
+)
+def test_refused(argv: list[str], message: str) -> None:
+    """What cannot be is named, never guessed; nothing is printed and nothing exits."""
+    with pytest.raises(UsageError, match=message):
+        options.parse(argv, {})
+
+
+def test_help() -> None:
+    """The help names every option."""
+    assert options.wants_help(["-h"])
+    assert not options.wants_help(["--policy", "x"])
+    assert "--policy NAME" in options.help_text()
