@@ -112,7 +112,8 @@ def _apply(
     fields = fieldsets.without(fieldsets.without(claimed, managed_fields.UNTRACKED), writer.ignored)
     is_same = comparison.is_same and after == others and fields == former.fields
     after[mine.identity] = replace(mine, fields=fields, time=former.time if is_same else writer.now)
-    result = dict(base if comparison.is_same else merged)
+    # An object without anything to own (a bare ServiceAccount) is new all the same.
+    result = dict(base if comparison.is_same and base is not _NO_OBJECT else merged)
     result["metadata"] = dict(result["metadata"])
     managed_fields.write(result, after.values())
     return result
