@@ -1,0 +1,33 @@
+"""What our image runs in the sandbox: the real programs, with a simulated driver below the agent. Wired by `app`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpushare.nvml.simulated import SimulatedNvml
+from gpushare.sandbox.node.specs import Invocation, Program
+
+
+def build_programs(hardware: Mapping[str, SimulatedNvml]) -> Mapping[str, Program]:
+    """The commands of the image by name. `hardware`: the driver of each node, by the node's name."""
+
+    async def agent(invocation: Invocation) -> int:
+        from gpushare.agent import app  # late: nodes without an agent need none of it
+
+        return await app.run(
+            invocation.argv,
+            invocation.environ,
+            root=invocation.root,
+            nvml=hardware[invocation.node],
+            log=invocation.log,
+            stop=invocation.stop,
+        )
+
+    async def controller(invocation: Invocation) -> int:
+        from gpushare.controller import app  # late, as above
+
+        return await app.run(
+            invocation.argv, invocation.environ, root=invocation.root, log=invocation.log, stop=invocation.stop
+        )
+
+    return {"agent": agent, "controller": controller}
