@@ -205,17 +205,20 @@ def parse_policy(manifest: Manifest) -> ParsedPolicy:
     """Reads a ClusterPolicy. Never raises: what is wrong is in the result."""
     spec = manifest.get("spec")
     if spec is None:
-        return ParsedPolicy(policy=None, problems=(_absent("spec", "spec: {devicePlugin: {}}"),))
+        return ParsedPolicy(policy=None, problems=(_absent("spec"),))
     if isinstance(spec, Mapping) and spec.get("devicePlugin") is None:
-        return ParsedPolicy(policy=None, problems=(_absent("spec.devicePlugin", "devicePlugin: {}"),))
+        return ParsedPolicy(policy=None, problems=(_absent("spec.devicePlugin"),))
     try:
         return ParsedPolicy(policy=ClusterPolicy.model_validate(spec))
     except pydantic.ValidationError as error:
         return ParsedPolicy(policy=None, problems=tuple(map(_problem_of, error.errors())))
 
 
-def _absent(path: str, remedy: str) -> Problem:
-    return Problem(path=path, message=f"is missing, so nothing is changed until it is there; write at least `{remedy}`")
+def _absent(path: str) -> Problem:
+    message = (
+        "is missing, so everything stays as it is; apply the whole policy again (`{}` is enough for each part of it)"
+    )
+    return Problem(path=path, message=message)
 
 
 _EXPECTED: Final = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpushare import names
 from gpushare.api.clusterpolicy import ClusterPolicy, parse_policy
 from gpushare.domain import manifests
 from gpushare.domain.manifests import ObjectKey
@@ -164,8 +165,9 @@ def _outcome_of(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, who
 def _daemonset_reasons(snapshot: Snapshot, built: Built, expected: int) -> list[str]:
     if built.component is None:
         return []
-    live = next((item for item in snapshot.objects if item.rollout is not None and item.managed), None)
-    text = rollouts.describe_daemonset(live, expected)
+    key = ObjectKey(manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, snapshot.settings.namespace)
+    live = next((item.rollout for item in snapshot.objects if item.key == key and item.managed), None)
+    text = rollouts.describe_daemonset(key, live, expected)
     return [text] if text else []
 
 

@@ -46,6 +46,11 @@ class EventNote:
         """Where the Event itself is."""
         return self.regarding.namespace or CLUSTER_EVENTS
 
+    @property
+    def says(self) -> tuple[str, EventType, str]:
+        """What a person reads."""
+        return self.reason, self.type, self.message
+
 
 Topic: TypeAlias = tuple[ObjectKey, str]
 """What a note is about: an object, and what of it."""
@@ -86,7 +91,8 @@ def build_events(
         if event is None:
             continue
         standing[topic] = event
-        if event == last or (before is None and note.known):
+        # The uid does not count: a ConfigMap that was made anew, with the same text, is no news.
+        if (last is not None and event.says == last.says) or (before is None and note.known):
             continue
         if not note.heals or (last is not None and last.type is EventType.WARNING):
             fresh.append(event)

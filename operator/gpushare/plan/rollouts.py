@@ -8,8 +8,9 @@ from enum import StrEnum
 
 from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import CONFIG_APPLIED, Config, GPUNode
+from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import wording
-from gpushare.plan.snapshot import AgentPod, LiveObject, Rollout
+from gpushare.plan.snapshot import AgentPod, Rollout
 
 
 class Phase(StrEnum):
@@ -131,15 +132,20 @@ def is_rolled_out(rollout: Rollout, expected: int) -> bool:
     )
 
 
-def describe_daemonset(item: LiveObject | None, expected: int) -> str:
-    """What a DaemonSet still lacks; empty when it is rolled out."""
-    if item is None or item.rollout is None:
-        return "it is being created"
-    rollout = item.rollout
+def describe_daemonset(key: ObjectKey, rollout: Rollout | None, expected: int) -> str:
+    """What a DaemonSet still lacks; empty when it is rolled out.
+
+    Args:
+        key: of the DaemonSet.
+        rollout: its numbers; None while it is not there.
+        expected: on how many nodes it is meant to run.
+    """
+    if rollout is None:
+        return f"{key} is being created"
     if is_rolled_out(rollout, expected):
         return ""
     if rollout.observed < rollout.generation:
-        return f"{item.key} is being changed"
+        return f"{key} is being changed"
     if rollout.desired == 0:
-        return f"{item.key} is scheduled on none of {wording.counted(expected, 'GPU node')}; look at their taints"
-    return f"{item.key}: {rollout.updated} of {rollout.desired} pods up to date, {rollout.available} available"
+        return f"{key} is scheduled on none of {wording.counted(expected, 'GPU node')}; look at their taints"
+    return f"{key}: {rollout.updated} of {rollout.desired} pods up to date, {rollout.available} available"

@@ -1,0 +1,199 @@
+"""What the agent's templates are filled with, and what of a policy is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpushare.api.clusterpolicy import parse_policy
+from gpushare.domain import manifests
+from gpushare.plan import components
+from gpushare.plan.build import build_plan
+from gpushare.plan.components import DEVICE_PLUGIN, Built, keys_of
+from gpushare.plan.environment import build_environment
+from gpushare.render.templates import render
+from support.snapshots import IMAGE, LATER, NAMESPACE, SETTINGS, node, policy, settle, snapshot
+
+BASE = {
+    "PASS_DEVICE_SPECS": "true", "FAIL_ON_INIT_ERROR": "true", "DEVICE_LIST_STRATEGY": "envvar", "DEVICE_ID_STRATEGY": "uuid",
+    "NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "all", "MPS_ROOT": "/run/nvidia/mps",
+    "NVIDIA_MIG_MONITOR_DEVICES": "all",
+}  # fmt: skip
+NO_CDI = {"cdi": {"enabled": False}}
+CDI = {"DEVICE_LIST_STRATEGY": "cdi-annotations,cdi-cri", "CDI_ANNOTATION_PREFIX": "cdi.k8s.io/"}
+HOOK = {"NVIDIA_CDI_HOOK_PATH": "/usr/local/nvidia/toolkit/nvidia-cdi-hook"}
+
+
+def build(runtime_classes: frozenset[str] = frozenset(), image: str = IMAGE, **spec: Any) -> Built:
+    active = policy(**spec)
+    parsed = parse_policy({"spec": active.spec})
+    assert parsed.policy is not None, parsed.problems
+    found = replace(snapshot(runtime_classes=runtime_classes), settings=replace(SETTINGS, image=image))
+    return components.build_device_plugin(found, active, parsed.policy)
+
+
+def values(**spec: Any) -> dict[str, Any]:
+    built = build(**spec)
+    assert built.component is not None, built.problems
+    return dict(built.component.values)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(NO_CDI, BASE, id="plain"),
+        pytest.param({}, BASE | CDI | HOOK, id="CDI is the default"),
+        pytest.param({"toolkit": {"enabled": False}}, BASE | CDI, id="CDI without the toolkit"),
+        pytest.param(
+            {"toolkit": {"installDir": "/opt"}}, BASE | CDI | {"NVIDIA_CDI_HOOK_PATH": "/opt/toolkit/nvidia-cdi-hook"},
+            id="toolkit elsewhere",
+        ),
+        pytest.param(
+            {**NO_CDI, "gds": {"enabled": True}, "gdrcopy": {"enabled": True}},
+            BASE | {"GDS_ENABLED": "true", "MOFED_ENABLED": "true", "GDRCOPY_ENABLED": "true"}, id="GDS and GDRCopy",
+        ),
+        pytest.param(
+            {**NO_CDI, "devicePlugin": {"mps": {"root": "/var/mps"}}}, BASE | {"MPS_ROOT": "/var/mps"}, id="MPS root",
+        ),
+        pytest.param(
+            {"devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": "envvar"}, {"name": "X"}]}},
+            BASE | CDI | HOOK | {"DEVICE_LIST_STRATEGY": "envvar", "X": ""}, id="the user wins over everything",
+        ),
+        pytest.param({**NO_CDI, "mig": {"strategy": "mixed"}}, BASE, id="the MIG strategy is assigned, not rendered"),
+        pytest.param(
+            {**NO_CDI, "devicePlugin": {"env": [{"name": "NODE_NAME", "value": "x"}]}}, BASE, id="a pod knows its node",
+        ),
+    ],
+)  # fmt: skip
+def test_environment(spec: dict[str, Any], expected: dict[str, str]) -> None:
+    """Variables and their values."""
+    parsed = parse_policy({"spec": {"devicePlugin": {}, **spec}}).policy
+    assert parsed is not None
+
+    assert expected == build_environment(parsed)
+
+
+def test_environment_keeps_places() -> None:
+    """Overridden in place, appended else: as in NVIDIA's operator, so that templates of both compare."""
+    env = [{"name": "Z", "value": "1"}, {"name": "DEVICE_ID_STRATEGY", "value": "index"}]
+    parsed = parse_policy({"spec": {"devicePlugin": {"env": env}, "gds": {"enabled": True}, **NO_CDI}}).policy
+    assert parsed is not None
+
+    assert list(build_environment(parsed)) == [
+        *list(BASE)[:-1], "GDS_ENABLED", "MOFED_ENABLED", "NVIDIA_MIG_MONITOR_DEVICES", "Z",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spec", "key", "expected"),
+    [
+        pytest.param({}, "tolerations", [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+                     id="tolerates the GPU taint"),
+        pytest.param({"daemonsets": {"tolerations": [{"operator": "Exists"}]}}, "tolerations", [{"operator": "Exists"}],
+                     id="tolerations replace"),
+        pytest.param({}, "priority_class", "system-node-critical", id="priority"),
+        pytest.param({"daemonsets": {"priorityClassName": "high"}}, "priority_class", "high", id="another priority"),
+        pytest.param({"daemonsets": {"updateStrategy": "OnDelete"}}, "update_strategy", {"type": "OnDelete"}, id="OnDelete"),
+        pytest.param({"daemonsets": {"rollingUpdate": {"maxUnavailable": "3"}}}, "update_strategy",
+                     {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 3}}, id="a number at a time"),
+        pytest.param({"daemonsets": {"rollingUpdate": {"maxUnavailable": "25%"}}}, "update_strategy",
+                     {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%"}}, id="a part at a time"),
+        pytest.param({}, "update_strategy", {"type": "RollingUpdate"}, id="the API's default"),
+        pytest.param({"devicePlugin": {"imagePullPolicy": "Sometimes"}}, "pull_policy", "IfNotPresent", id="unknown pull policy"),
+        pytest.param({"devicePlugin": {"imagePullPolicy": "Always"}}, "pull_policy", "Always", id="pull policy"),
+        pytest.param({"devicePlugin": {"imagePullSecrets": ["a", "b", "a"]}}, "pull_secrets", ["a", "b"], id="pull secrets"),
+        pytest.param({"devicePlugin": {"resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}}, "resources",
+                     {"limits": {"cpu": 1, "memory": "1Gi"}}, id="resources as written"),
+        pytest.param({"daemonsets": {"labels": {"app": "x", "helm.sh/chart": "v1", "team": "ml",
+                                                "app.kubernetes.io/managed-by": "gpu-operator"}}},
+                     "pod_labels", {"team": "ml"}, id="volatile labels restart no pod"),
+        pytest.param({"daemonsets": {"labels": {"app": "x", "helm.sh/chart": "v1", "team": "ml",
+                                                "app.kubernetes.io/managed-by": "gpu-operator"}}},
+                     "labels", {"team": "ml", "helm.sh/chart": "v1"}, id="selectors and pruning stand on ours"),
+        pytest.param({"devicePlugin": {"args": ["--pass-device-specs=true", "--mig-strategy", "single"]}}, "args",
+                     ["--pass-device-specs=true", "--mig-strategy", "single"], id="flags"),
+        pytest.param({"runtime_classes": frozenset({"nvidia"})}, "runtime_class", "nvidia", id="runtime class"),
+        pytest.param({"operator": {"runtimeClass": "other"}, "runtime_classes": frozenset({"nvidia"})}, "runtime_class", "",
+                     id="a runtime class that is not there"),
+        pytest.param({}, "image", IMAGE, id="own image"),
+        pytest.param({"devicePlugin": {"repository": "mirror.example/a", "image": "gpu-sharing-operator", "version": "2"}},
+                     "image", "mirror.example/a/gpu-sharing-operator:2", id="own image from a mirror"),
+        pytest.param({"devicePlugin": {"repository": "nvcr.example", "image": "k8s-device-plugin", "version": "v0.20.0"}},
+                     "image", IMAGE, id="NVIDIA's plugin is not what we are"),
+    ],
+)  # fmt: skip
+def test_values(spec: dict[str, Any], key: str, expected: Any) -> None:
+    """What of a policy becomes what in the templates."""
+    assert expected == values(**spec)[key]
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "text"),
+    [
+        pytest.param({"devicePlugin": {"image": "x", "version": "1"}}, "spec.devicePlugin", "repository is missing", id="image"),
+        pytest.param({"daemonsets": {"rollingUpdate": {"maxUnavailable": "some"}}},
+                     "spec.daemonsets.rollingUpdate.maxUnavailable", '"some" is neither a number', id="no number"),
+        pytest.param({"daemonsets": {"rollingUpdate": {"maxUnavailable": "0%"}}},
+                     "spec.daemonsets.rollingUpdate.maxUnavailable", "above 0", id="nothing at a time"),
+        pytest.param({"devicePlugin": {"args": ["/bin/entrypoint.sh"]}}, "spec.devicePlugin.args[0]", "no flag", id="script"),
+        pytest.param({"devicePlugin": {"args": ["--a=1", "nvidia-device-plugin --x"]}}, "spec.devicePlugin.args[1]", "no flag",
+                     id="line for a shell"),
+        pytest.param({"devicePlugin": {"args": ["--a --b"]}}, "spec.devicePlugin.args[0]", "not a line for a shell",
+                     id="two flags in one"),
+        pytest.param({"image": ""}, "spec.devicePlugin", "DEVICE_PLUGIN_IMAGE", id="no image at all"),
+    ],
+)  # fmt: skip
+def test_refused(spec: dict[str, Any], path: str, text: str) -> None:
+    """What cannot be rendered is named with its place."""
+    built = build(**spec)
+
+    assert built.component is None
+    [problem] = built.problems
+    assert path == problem.path
+    assert text in problem.message
+
+
+def test_refused_component_stays_as_it_is() -> None:
+    """A partial image reference stops what concerns the DaemonSet; what runs goes on, and configurations still arrive."""
+    good, _ = settle(snapshot(node()))
+    broken = policy(devicePlugin={"image": "x", "version": "1"}, mig={"strategy": "single"})
+
+    plan = build_plan(replace(good, policies=(replace(good.policies[0], spec=broken.spec),)), LATER)
+
+    assert plan.components == plan.prune == ()
+    assert [spec.config.mig_strategy for spec in plan.gpu_nodes] == ["single"]
+    error = next(condition for condition in plan.policies[0].conditions if condition.type == "Error")
+    assert error.reason == "ReconcileFailed"
+    assert error.message.startswith(
+        "Failed to reconcile state-device-plugin: spec.devicePlugin: invalid image specification"
+    )
+
+
+def test_what_is_not_taken_is_said() -> None:
+    """An image that is not ours, and a variable that only a pod can know, are named where a person looks."""
+    spec = {"image": "k8s-device-plugin:v1", "env": [{"name": "NODE_NAME", "value": "x"}]}
+    found, _ = settle(snapshot(policies=(policy(devicePlugin=spec, dcgm={"enabled": False}),)))
+
+    message = next(c.message for c in found.policies[0].conditions if c.type == "UnmanagedComponents")
+    assert "left to another operator: driver, toolkit, dcgmExporter, migManager" in message
+    assert f"k8s-device-plugin:v1 is not used; the agent runs {IMAGE}" in message
+    assert "NODE_NAME is not taken" in message
+
+
+def test_refused_by_the_api_server() -> None:
+    """What the API server said to the last try stands on the policy."""
+    found = replace(snapshot(node()), failures={DEVICE_PLUGIN: "DaemonSet x: spec.template: Invalid value"})
+
+    plan = build_plan(found, LATER)
+
+    error = next(condition for condition in plan.policies[0].conditions if condition.type == "Error")
+    assert error.message == "Failed to reconcile state-device-plugin: DaemonSet x: spec.template: Invalid value"
+
+
+def test_keys_are_those_of_the_templates() -> None:
+    """The plan knows every object of a component by name."""
+    rendered = render(DEVICE_PLUGIN, values())
+
+    assert {manifests.key_of(manifest) for manifest in rendered} == keys_of(DEVICE_PLUGIN, NAMESPACE)
