@@ -8,6 +8,9 @@ from gpushare.sandbox.loops import owners, selectors
 from gpushare.sandbox.loops.caches import Cache
 from gpushare.sandbox.loops.looping import Loop
 
+_QUIET_SECONDS = 0.01
+"""Pods of one owner become ready in bursts; a status for each would only keep everybody busy."""
+
 
 def route_own(objects: Cache, loop: Loop) -> None:
     """Changes of the objects themselves."""
@@ -22,10 +25,12 @@ def route_children(children: Cache, kind: Kind, objects: Cache, loop: Loop) -> N
     """Changes of what objects of `kind` control, and of orphans that one of them would take."""
 
     def changed(before: Manifest | None, after: Manifest | None) -> None:
-        for child in (before, after):
-            key = owners.key_of_controller(child, kind) if child is not None else None
-            if key is not None:
-                loop.request(key)
+        found = (owners.key_of_controller(child, kind) for child in (before, after) if child is not None)
+        for key in {key for key in found if key is not None}:
+            if before is not None and after is not None:
+                loop.request_after(key, _QUIET_SECONDS)
+            else:
+                loop.request(key)  # one has come or gone: what to do about it cannot wait
         if after is not None and owners.is_orphan(after):
             for candidate in objects:
                 if is_taker(candidate, after):

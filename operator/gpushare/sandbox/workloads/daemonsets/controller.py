@@ -11,7 +11,7 @@ from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.kube.cluster import Cluster
 from gpushare.sandbox.loops import caches as caching
-from gpushare.sandbox.loops import owners, selectors
+from gpushare.sandbox.loops import selectors
 from gpushare.sandbox.loops.caches import Caches, Key
 from gpushare.sandbox.loops.events import CountedEvents
 from gpushare.sandbox.loops.looping import Loop
@@ -58,10 +58,10 @@ class DaemonSets:
         )
         revision_hash = await self._keep_history(daemon_set, known)
         pods = await self._writer.claim(daemon_set, manifests.DAEMON_SET, routing.in_namespace(self._pods, daemon_set))
-        await self._act(self._view(daemon_set, revision_hash, pods))
-        # Again from the caches: they have what was just written.
-        pods = [pod for pod in self._pods if owners.is_controlled_by(pod, daemon_set)]
         view = self._view(daemon_set, revision_hash, pods)
+        await self._act(view)
+        # As the pods were before, like the real one: who follows a rollout sees that an old pod has gone before its
+        # successor counts. Pods that have just been made bring the next call.
         await self._writer.replace_status(daemon_set, status.build_status(view))
         await self._forget_history(daemon_set, known, pods)
         self._come_back(key, view)
