@@ -14,7 +14,7 @@ from gpushare.domain.devices import GPU, Inventory, MigInstance
 from gpushare.errors import DeviceError, Problem
 from gpushare.labels.facts import HostFacts
 from gpushare.labels.vgpu import find_virtual_gpu
-from gpushare.nvml.port import Nvml
+from gpushare.nvml.port import DriverUnavailable, Nvml
 
 _DISPLAYS: Final = ("DGX Display", "NVIDIA DGX Display")
 """Their index stays theirs: the GPUs behind them keep NVML's numbers."""
@@ -53,6 +53,8 @@ def read_inventory(nvml: Nvml, machine: Machine) -> Inventory:
     for index in range(nvml.count()):
         try:
             gpu = nvml.gpu(index)
+        except DriverUnavailable:
+            raise  # the driver went while GPUs were read: a node whose GPUs nobody knows is not one without GPUs
         except DeviceError as error:
             problems.append(Problem(path=f"gpus[{index}]", message=str(error)))
             continue

@@ -113,6 +113,9 @@ class _Reader:
             return None
 
     def entry(self, value: Any, path: str, first: int, clique: str | None) -> Iterator[Described]:
+        if not isinstance(value, Mapping):
+            self.refuse(path, "must hold keys; write {model: Tesla-T4}")
+            return
         body = self.block(value, path, _GPU_KEYS)
         model = find_model(str(body.get("model", "")))
         if model is None:
