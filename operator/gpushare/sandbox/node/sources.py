@@ -31,7 +31,7 @@ class Mounted:
 
 
 class References:
-    """ConfigMaps and Secrets that a pod refers to, each read once, with contents as bytes."""
+    """ConfigMaps and Secrets that a pod refers to, each read once: make a new one for each try."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._cluster = cluster
@@ -78,7 +78,6 @@ class VolumeSources:
         self._folders = folders
         self._pod = pod
         self._around = around
-        self._references = References(cluster, pod["metadata"]["namespace"])
 
     async def mount(self, volume: Mapping[str, Any]) -> Mounted:
         """Sets up one volume, or brings its content up to date.
@@ -95,26 +94,31 @@ class VolumeSources:
         sources = list(_sources_of(volume))
         if not sources:
             return Mounted(folder)  # emptyDir, and every kind of storage that has no content here
+        references = self._fresh_references()
         files: dict[str, bytes] = {}
         renew_at = None
         for source in sources:
             if token := source.get("serviceAccountToken"):
                 files[token["path"]], renew_at = await self._token(token)
             else:
-                files |= await self._files(name, source)
+                files |= await self._files(name, source, references)
         volumes.write_files(folder, files)
         return Mounted(folder, renew_at)
 
     async def check(self, volume: Mapping[str, Any]) -> None:
         """Raises as `mount` where a ConfigMap or Secret is missing, and does nothing else: for pods that only seem to run."""
+        references = self._fresh_references()
         for source in _sources_of(volume):
             if "serviceAccountToken" not in source:
-                await self._files(volume["name"], source)
+                await self._files(volume["name"], source, references)
 
-    async def _files(self, volume: str, source: Mapping[str, Any]) -> dict[str, bytes]:
+    def _fresh_references(self) -> References:
+        return References(self._cluster, self._pod["metadata"]["namespace"])
+
+    async def _files(self, volume: str, source: Mapping[str, Any], references: References) -> dict[str, bytes]:
         if reference := source.get("configMap"):
             name = reference["name"]
-            content = await self._references.content(manifests.CONFIG_MAP, name)
+            content = await references.content(manifests.CONFIG_MAP, name)
             return _chosen(
                 volume,
                 reference,
@@ -124,7 +128,7 @@ class VolumeSources:
             )
         if reference := source.get("secret"):
             name = reference["name"]
-            content = await self._references.content(manifests.SECRET, name)
+            content = await references.content(manifests.SECRET, name)
             return _chosen(
                 volume, reference, content, f'secret "{name}" not found', "references non-existent secret key"
             )
