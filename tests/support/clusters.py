@@ -18,6 +18,8 @@ from gpushare.domain.manifests import Kind
 from gpushare.kube.credentials import from_kubeconfig
 from gpushare.kube.lean import LeanCluster
 from gpushare.render import ordering, templates
+from gpushare.sandbox.apiserver.api import Answer
+from gpushare.sandbox.apiserver.requests import Request
 from gpushare.sandbox.apiserver.server import ApiServer, Settings
 
 NAMESPACE = "gpu-operator"
@@ -39,6 +41,9 @@ class GpuCluster:
         self.admin = admin
         self._folder = folder
         self.log = logging.getLogger("controller")
+        self.writes: list[str] = []
+        """`VERB path` of every request of the controller that changes something."""
+        self._audit()
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -53,8 +58,32 @@ class GpuCluster:
             await cluster.admin.close()
             await server.stop()
 
+    def _audit(self) -> None:
+        api, token = self.server.api, self.server.token(_ACCOUNT, _GROUPS)
+        handle = api.handle
+
+        async def audited(request: Request) -> Answer:
+            if request.method != "GET" and request.headers.get("authorization") == f"Bearer {token}":
+                self.writes.append(f"{request.method} {request.path}")
+            return await handle(request)
+
+        api.handle = audited  # type: ignore[method-assign]
+
+    def writes_to(self, *plurals: str) -> list[str]:
+        """The writes to kinds by their plural names; Events and the Lease count apart."""
+        return [write for write in self.writes if any(f"/{plural}" in write for plural in plurals)]
+
+    async def quiet(self, seconds: float = 1.2) -> None:
+        """Waits until the controller has written nothing for a while: longer than it may put off a status."""
+        while True:
+            before = len(self.writes)
+            await asyncio.sleep(seconds)
+            if before == len(self.writes):
+                return
+
     async def install(self) -> None:
-        wanted = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}]
+        await self.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        wanted: list[dict] = []
         for path in sorted(data.path_of("crds").glob("*.yaml")):
             wanted += list(yaml.safe_load_all(path.read_text()))
         wanted += templates.render("controller", {"namespace": NAMESPACE, "image": IMAGE})
@@ -64,11 +93,11 @@ class GpuCluster:
                 await self.admin.apply(manifest, manager="installer", force=True)
 
     @contextlib.asynccontextmanager
-    async def controller(self, *argv: str) -> AsyncIterator[asyncio.Task[int]]:
+    async def controller(self, *argv: str, identity: str = "controller-0") -> AsyncIterator[asyncio.Task[int]]:
         """The whole controller, as the ServiceAccount that the chart gives it."""
         path = self._folder / "controller.yaml"
         path.write_text(yaml.safe_dump(self.server.kubeconfig(_ACCOUNT, _GROUPS)))
-        environ = {names.ENV_NAMESPACE: NAMESPACE, names.ENV_DEVICE_PLUGIN_IMAGE: IMAGE, "POD_NAME": "controller-0"}
+        environ = {names.ENV_NAMESPACE: NAMESPACE, names.ENV_DEVICE_PLUGIN_IMAGE: IMAGE, "POD_NAME": identity}
         stop = asyncio.Event()
         task = asyncio.create_task(
             app.run(["--kubeconfig", str(path), *argv], environ, root=self._folder, log=self.log, stop=stop)
@@ -118,7 +147,8 @@ class GpuCluster:
         return await self.admin.create(body)
 
     async def label(self, node: str, **labels: str | None) -> None:
-        keys = {f"nvidia.com/{key.replace('_', '-').replace('--', '.')}": value for key, value in labels.items()}
+        """Sets or, with None, removes labels below `nvidia.com/`; `config` is `device-plugin.config`."""
+        keys = {names.PREFIX + {"config": "device-plugin.config"}.get(key, key): value for key, value in labels.items()}
         assert await self.admin.patch(manifests.NODE, node, {"metadata": {"labels": keys}})
 
     # What an agent does.
@@ -164,6 +194,24 @@ class GpuCluster:
             },
         }
         await self.admin.apply(body, manager=names.MANAGER_AGENT, force=True, subresource="status")
+
+    async def roll_out(self, nodes: int = 1) -> None:
+        """Stands for the DaemonSet controller: all pods are there."""
+        live = await self.get(manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE)
+        numbers = dict.fromkeys(
+            (
+                "desiredNumberScheduled",
+                "currentNumberScheduled",
+                "updatedNumberScheduled",
+                "numberAvailable",
+                "numberReady",
+            ),
+            nodes,
+        )
+        status = {"observedGeneration": live["metadata"]["generation"], "numberMisscheduled": 0, **numbers}
+        await self.admin.patch(
+            manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, {"status": status}, NAMESPACE, subresource="status"
+        )
 
     # What a test looks at.
 

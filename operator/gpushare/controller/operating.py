@@ -23,6 +23,7 @@ from gpushare.kube.credentials import Credentials, TokenReader, tls_context
 
 _STARTED_SECONDS = 60.0
 """Whoever ran for that long had started well; the next pause is short again."""
+_GOODBYE_SECONDS = 0.1
 
 
 class Operating:
@@ -80,13 +81,17 @@ class Operating:
             token = self._tokens.read(anew=True)
             return Connection(server=self._server, scheme="Bearer" if token else None, token=token, tls=self._tls)
 
-        await kopf.operator(
-            registry=registry,
-            settings=build_settings(streaming=streaming),
-            standalone=True,
-            namespaces=[self._namespace],
-            stop_flag=stop,
-        )
+        try:
+            await kopf.operator(
+                registry=registry,
+                settings=build_settings(streaming=streaming),
+                standalone=True,
+                namespaces=[self._namespace],
+                stop_flag=stop,
+            )
+        finally:
+            # kopf does not wait until its TLS connections are closed, which takes some turns of the loop.
+            await asyncio.sleep(_GOODBYE_SECONDS)
 
 
 class _Life(threading.Thread):

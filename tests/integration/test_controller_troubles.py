@@ -1,0 +1,152 @@
+"""What happens around the controller: servers that restart, kinds that come late, other replicas, other operators."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpushare import data, names
+from gpushare.controller import app
+from gpushare.domain import manifests
+from support.clusters import NAMESPACE, GpuCluster
+from support.snapshots import time_slicing
+
+GPU_CLUSTERS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "gpuclusters.nvidia.com"},
+    "spec": {
+        "group": "nvidia.com",
+        "scope": "Cluster",
+        "names": {"plural": "gpuclusters", "singular": "gpucluster", "kind": "GPUCluster"},
+        "versions": [
+            {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    },
+}
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[GpuCluster]:
+    async with GpuCluster.running(tmp_path) as cluster:
+        await cluster.add_node("gpu01")
+        yield cluster
+
+
+async def test_server_restart(cluster: GpuCluster) -> None:
+    """The API server goes, comes back forbidding everything, then too busy; the controller goes on where it was."""
+    async with cluster.controller():
+        await cluster.apply_config("time-slicing", any=time_slicing(4))
+        await cluster.apply_policy(devicePlugin={"config": {"name": "time-slicing", "default": "any"}})
+        await cluster.until_config("gpu01", content=time_slicing(4))
+
+        for _ in range(2):
+            await cluster.server.pause()
+            await asyncio.sleep(0.3)
+            await cluster.server.resume(forbidden=0.3, busy=0.3)
+        await asyncio.sleep(0.7)
+        await cluster.apply_config("time-slicing", any=time_slicing(8))
+
+        await cluster.until_config("gpu01", content=time_slicing(8))
+        assert await cluster.admin.get(manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE)
+
+
+async def test_kinds_come_late(cluster: GpuCluster) -> None:
+    """Without its kinds the controller waits; when they come, it works."""
+    for kind in ("clusterpolicies.nvidia.com", "gpunodes.gpushare.dev"):
+        await cluster.admin.delete(manifests.CUSTOM_RESOURCE_DEFINITION, kind)
+    async with cluster.controller() as running:
+        await asyncio.sleep(0.5)
+        assert not running.done()
+        for path in sorted(data.path_of("crds").glob("*.yaml")):
+            await cluster.admin.apply(yaml.safe_load(path.read_text()), manager="installer")
+
+        await cluster.apply_policy()
+
+        await cluster.until_config("gpu01", reason="none")
+
+
+async def test_no_server_at_the_start(cluster: GpuCluster) -> None:
+    """A controller that starts before the API server waits for it."""
+    await cluster.apply_policy()
+    await cluster.server.pause()
+    async with cluster.controller():
+        await asyncio.sleep(0.3)
+        await cluster.server.resume()
+
+        await cluster.until_config("gpu01", reason="none")
+
+
+async def test_another_operator(cluster: GpuCluster) -> None:
+    """Where a GPUCluster exists another operator is in charge: nothing is written until it goes."""
+    await cluster.admin.apply(GPU_CLUSTERS, manager="installer")
+    gpu_cluster = {"apiVersion": "nvidia.com/v1alpha1", "kind": "GPUCluster", "metadata": {"name": "gpu-cluster"}}
+    await cluster.until("the kind is served", lambda: _create(cluster, gpu_cluster))
+    async with cluster.controller("--resync-seconds=0.3"):
+        await cluster.apply_policy()
+        await cluster.until_condition("Conflict", "True", saying="gpu-cluster")
+        assert await cluster.admin.get(manifests.GPU_NODE, "gpu01") is None
+
+        await cluster.admin.delete(manifests.GPU_CLUSTER, "gpu-cluster")
+        await cluster.until_config("gpu01", reason="none")
+
+
+async def _create(cluster: GpuCluster, manifest: dict) -> bool:
+    with contextlib.suppress(Exception):
+        await cluster.admin.create(manifest)
+        return True
+    return False
+
+
+async def test_two_replicas(cluster: GpuCluster) -> None:
+    """One replica works; the other takes over when that stops, without waiting for the Lease to run out."""
+    async with contextlib.AsyncExitStack() as stack:
+        first = contextlib.AsyncExitStack()
+        await first.enter_async_context(cluster.controller(identity="first"))
+        await cluster.apply_policy()
+        await cluster.until_config("gpu01", reason="none")
+        await stack.enter_async_context(cluster.controller(identity="second"))
+        await asyncio.sleep(0.5)
+        assert await holder(cluster) == "first"
+
+        await first.aclose()
+
+        await cluster.add_node("gpu02")
+        await cluster.until_config("gpu02", reason="none")
+        assert await holder(cluster) == "second"
+
+
+async def holder(cluster: GpuCluster) -> str:
+    return (await cluster.get(manifests.LEASE, names.LEASE, NAMESPACE))["spec"]["holderIdentity"]
+
+
+async def test_only_one_policy(cluster: GpuCluster) -> None:
+    """With --policy every other one is neither followed nor written."""
+    await cluster.apply_policy("theirs")
+    async with cluster.controller("--policy", "ours"):
+        await cluster.apply_policy("ours")
+        await cluster.until_condition("ConfigValid", "True", name="ours")
+
+    assert "status" not in await cluster.get(manifests.CLUSTER_POLICY, "theirs")
+
+
+@pytest.mark.parametrize(
+    ("argv", "environ", "message"),
+    [
+        pytest.param(["--nonsense"], {}, "--nonsense", id="unknown flag"),
+        pytest.param([], {}, "use --kubeconfig", id="no pod"),
+        pytest.param(["--kubeconfig", "/nowhere"], {}, "/nowhere: No such file", id="no kubeconfig"),
+    ],
+)
+async def test_wrong_usage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, argv: list[str], environ: dict[str, str], message: str
+) -> None:
+    """What the command line says is checked before anything starts; the exit code is 2."""
+    code = await app.run(argv, environ, root=tmp_path, log=logging.getLogger("controller"), stop=asyncio.Event())
+
+    assert code == 2
+    assert message in caplog.records[0].reason
