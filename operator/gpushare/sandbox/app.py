@@ -42,6 +42,8 @@ from gpushare.sandbox.programs import build_programs
 
 LOGGER = "gpushare.sandbox"
 _STOP_SECONDS = 10.0
+_SHOWN = 5
+"""Nodes that the greeting names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,16 +218,22 @@ class Sandbox:
 
     def greeting(self) -> str:
         """What a person needs to know first."""
-        gpus = {node.spec.name: len(node.hardware.get("gpus") or ()) for node in self.scenario.nodes}
-        shown = ", ".join(f"{name} ({count} GPUs)" if count else name for name, count in list(gpus.items())[:5])
-        more = f", and {len(gpus) - 5} more" if len(gpus) > 5 else ""
+        nodes = [
+            f"{node.spec.name} ({count} GPUs)" if (count := _gpus_of(node)) else node.spec.name
+            for node in self.scenario.nodes
+        ]
+        more = f", and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
         return (
-            f"The cluster is ready: {shown}{more}.\n\n"
+            f"The cluster is ready: {', '.join(nodes[:_SHOWN])}{more}.\n\n"
             f"    export KUBECONFIG={self.kubeconfig}\n"
             f"    kubectl get nodes,gpunodes\n"
             f"    kubectl get clusterpolicy {installing.POLICY}\n"
             f"    kubectl get events -n {installing.NAMESPACE} --sort-by='.lastTimestamp'\n"
         )
+
+
+def _gpus_of(node: scenario.ScenarioNode) -> int:
+    return sum(gpu.get("count", 1) for gpu in node.hardware.get("gpus") or ())
 
 
 def _shows_gpus(node: Manifest) -> bool:

@@ -60,7 +60,7 @@ class Answer:
 def pattern_of(text: str) -> re.Pattern[str]:
     """A text of `Type.shows` as a regular expression."""
     parts = [r"\s+".join(map(re.escape, part.split(" "))) for part in text.split(" ... ")]
-    return re.compile(r"\s.*?".join(parts), re.DOTALL)
+    return re.compile(r"(?!\w).*?".join(parts), re.DOTALL)
 
 
 def find_surprise(line: Type, answer: Answer) -> str | None:

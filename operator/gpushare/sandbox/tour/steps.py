@@ -55,7 +55,7 @@ ALL_NODES = Step(
             shows=("configmap/time-slicing-config-all",),
             wait=True,
         ),
-        Type(line="kubectl describe clusterpolicy", shows=("Events: ... time-slicing-config-all",), wait=True),
+        Type(line="kubectl describe clusterpolicy", shows=("Events: ... ConfigApplied ... any (revision",), wait=True),
     ),
 )
 
@@ -134,24 +134,25 @@ RENAMED = Step(
     ),
 )
 
+_PODS = (
+    "kubectl get pods -n gpu-operator --no-headers"
+    " -o custom-columns=U:.metadata.uid,R:.status.containerStatuses[0].restartCount | sort"
+)
+_EDIT = (
+    """EDITOR="sed -i 's/replicas: 4/replicas: 8/'" """
+    "kubectl edit -n gpu-operator configmap/time-slicing-config-all"
+)
+
 EDITED = Step(
     title="An edited ConfigMap takes effect by itself",
     proves="4 shares became 8 while no pod was restarted or created anew.",
     lines=(
         Type(line=_name_config("time-slicing-config-all", "any"), shows=("patched",)),
         _capacity("gpu01", "nvidia.com/gpu", "16"),
-        Type(
-            line="kubectl get pods -n gpu-operator --no-headers -o custom-columns=U:.metadata.uid,R:.status.containerStatuses[0].restartCount | sort >before"
-        ),
-        Type(
-            line="EDITOR=\"sed -i 's/replicas: 4/replicas: 8/'\" kubectl edit -n gpu-operator configmap/time-slicing-config-all",
-            shows=("configmap/time-slicing-config-all edited",),
-        ),
+        Type(line=f"{_PODS} >before"),
+        Type(line=_EDIT, shows=("configmap/time-slicing-config-all edited",)),
         _capacity("gpu01", "nvidia.com/gpu", "32"),
-        Type(
-            line="kubectl get pods -n gpu-operator --no-headers -o custom-columns=U:.metadata.uid,R:.status.containerStatuses[0].restartCount | sort | diff before - && echo no pod was touched",
-            shows=("no pod was touched",),
-        ),
+        Type(line=f"{_PODS} | diff before - && echo no pod was touched", shows=("no pod was touched",)),
     ),
 )
 
@@ -179,11 +180,18 @@ OFF = Step(
 )
 
 
-def _refused(default: str, *shows: str) -> tuple[Type, ...]:
+_ELSEWHERE = (
+    "sed 's/name: time-slicing-config-renamed/name: time-slicing-config-elsewhere/' time-slicing-config-renamed.yaml"
+    " | kubectl create -n default -f -"
+)
+
+
+def _refused(default: str, says: str) -> tuple[Type, ...]:
     """A default that cannot be used: the policy says why, and the node keeps what it has."""
+    condition = f'Message: ... the policy\'s default names "{default}", ... {says} ... Type: ConfigValid'
     return (
         Type(line=_name_config("broken-configs", default), shows=("patched",)),
-        Type(line="kubectl describe clusterpolicy cluster-policy", shows=shows, wait=True),
+        Type(line="kubectl describe clusterpolicy cluster-policy", shows=(condition,), wait=True),
         _capacity("gpu01", "nvidia.com/gpu", "16"),
     )
 
@@ -199,19 +207,16 @@ BAD_INPUT = Step(
         Type(line=_name_config("time-slicing-config-all", "any"), shows=("patched",)),
         _capacity("gpu01", "nvidia.com/gpu", "16"),
         Type(line="kubectl create -n gpu-operator -f broken-configs.yaml", shows=("created",)),
-        *_refused("unreadable", "ConfigValid", "unreadable"),
-        *_refused("wrong-level", "renameByDefault", "sharing.timeSlicing"),
-        *_refused("typo", "sharing.timeSlicing.resources[0].replica", "replicas"),
-        *_refused("both", "timeSlicing", "mps"),
-        *_refused("empty", "empty"),
-        *_refused("no-such-key", "no-such-key", "wrong-level"),
-        Type(line="kubectl describe gpunode gpu01", shows=("ConfigAssigned ... no-such-key",), wait=True, hides=()),
+        *_refused("unreadable", "line 2"),
+        *_refused("wrong-level", '"renameByDefault" belongs under sharing.timeSlicing'),
+        *_refused("typo", 'sharing.timeSlicing.resources[0].replica (line 6): unknown key; did you mean "replicas"?'),
+        *_refused("both", "timeSlicing and mps exclude each other"),
+        *_refused("empty", "it is empty; to share nothing, write `version: v1`"),
+        *_refused("no-such-key", "(it has both, empty, typo, unreadable, wrong-level)"),
+        Type(line="kubectl describe gpunode gpu01", shows=("no-such-key ... ConfigAssigned",), wait=True),
         Type(line=_name_config("no-such-map", "any"), shows=("patched",)),
         Type(line="kubectl describe clusterpolicy cluster-policy", shows=("no-such-map",), wait=True),
-        Type(
-            line="kubectl create -n default -f time-slicing-config-renamed.yaml --dry-run=client -o yaml | sed 's/-renamed/-elsewhere/' | kubectl create -n default -f -",
-            shows=("created",),
-        ),
+        Type(line=_ELSEWHERE, shows=("created",)),
         Type(line=_name_config("time-slicing-config-elsewhere", "renamed"), shows=("patched",)),
         Type(
             line="kubectl describe clusterpolicy cluster-policy",
