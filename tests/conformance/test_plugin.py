@@ -1,25 +1,22 @@
 """Our pools, answers and choices beside those that NVIDIA's device plugin was seen to give, node by node.
 
-What counts as equal: devices in any order; device nodes and mounts as sets; comma lists as sets where they hold indices;
-any name after the prefix of a CDI annotation; of errors, the id or figure that they name.
+Devices are equal in any order, errors by the id or figure that they name; `support.comparing` says what else is equal.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import pytest
 
 from gpushare.agent import options
 from gpushare.allocation.shares import choose
-from gpushare.domain.pools import Allocation, Pool
+from gpushare.domain.pools import Pool
 from gpushare.errors import UsageError
 from gpushare.kubelet.plugin import endpoint_of
 from gpushare.sharing.responses import ContainerAnswer, RequestRefused, build_response
-from support.described_nodes import build_nvml
+from support.comparing import comparable, is_as_good, shape_of
 from support.recorded_cases import Case, read_cases
 
 ENDS = {
@@ -89,36 +86,6 @@ def answers_of(case: Case, pool: Pool, request: Sequence[Sequence[str]]) -> list
     return [build_response(pool, ids, case.response_options) for ids in request]
 
 
-def shape_of(answer: ContainerAnswer) -> dict[str, Any]:
-    """The answer in the form of the recorded ones."""
-    return {
-        "envs": answer.envs,
-        "mounts": [
-            {"container_path": mount.container_path, "host_path": mount.host_path, "read_only": mount.read_only}
-            for mount in answer.mounts
-        ],
-        "devices": [
-            {"container_path": node.container_path, "host_path": node.host_path, "permissions": node.permissions}
-            for node in answer.devices
-        ],
-        "annotations": answer.annotations,
-        "cdi_devices": answer.cdi_devices,
-    }
-
-
-def comparable(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What is left of an answer when what may differ is taken away."""
-    return {
-        "envs": {name: sorted(value.split(",")) for name, value in answer.get("envs", {}).items()},
-        "mounts": sorted({tuple(mount.items()) for mount in answer.get("mounts", [])}),
-        "devices": sorted({tuple(node.items()) for node in answer.get("devices", [])}),
-        "annotations": {
-            key.rpartition("_")[0]: sorted(value.split(",")) for key, value in answer.get("annotations", {}).items()
-        },
-        "cdi_devices": sorted(answer.get("cdi_devices", [])),
-    }
-
-
 @pytest.mark.parametrize(
     "case", with_ids([case for case in CASES if case.name not in NEEDS_TOPOLOGY and case.body["resources"]])
 )
@@ -128,38 +95,7 @@ def test_preferred(case: Case) -> None:
         pool = case.built.pools[name]
         for question in resource["preferred"]:
             found = choose(pool, question["available"], question["must_include"], question["size"])
-            variants = question.get("variants") or [question]
-            answers = [answer["response"] for answer in variants if answer.get("response")]
-            if not answers:
-                assert found == ()
-                continue
-            assert len(set(found)) == question["size"]
-            assert set(question["must_include"]) <= set(found) <= set(question["available"])
-            if is_whole(pool):
-                assert closeness(case, pool, found) >= max(closeness(case, pool, answer) for answer in answers)
-                continue
-            best = min(badness(pool, question["available"], answer) for answer in answers)
-            assert badness(pool, question["available"], found) <= best
-
-
-def is_whole(pool: Pool) -> bool:
-    return all(share.id.number is None and share.mig_index is None for share in pool.shares)
-
-
-def closeness(case: Case, pool: Pool, chosen: Sequence[str]) -> int:
-    """The sum of the pair scores by which whole GPUs are compared: the nearer two are in the PCI tree, the more."""
-    nvml = build_nvml(case.body["node"])
-    indices = [pool.by_id[share_id].gpu_index for share_id in chosen]
-    return sum(60 - nvml.ancestor(*pair) for pair in combinations(indices, 2))
-
-
-def badness(pool: Pool, available: Sequence[str], chosen: Sequence[str]) -> int:
-    """How unevenly devices are used afterwards, counted as for the pool's policy: less is better."""
-    in_use = Counter(share.id.device for share in pool.shares)
-    in_use.subtract(pool.by_id[share_id].id.device for share_id in available)
-    in_use.update(pool.by_id[share_id].id.device for share_id in chosen)
-    squares = sum(used * used for used in in_use.values())
-    return -squares if pool.allocation is Allocation.PACKED else squares
+            assert is_as_good(case.body["node"], pool, question, found)
 
 
 @pytest.mark.parametrize("case", with_ids([case for case in read_cases("plugin") if case.name in DEVIATES]))
