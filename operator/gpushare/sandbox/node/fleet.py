@@ -23,7 +23,7 @@ class NodeFleet:
     """Nodes that share what need not exist once for each of them."""
 
     def __init__(self, specs: Sequence[NodeSpec], root: Path, site: Site) -> None:
-        """Each node's `/` is a folder below `root`, which must be short: sockets lie deep below.
+        """Made inside the event loop. Each node's `/` is a folder below `root`, which must be short: sockets lie deep below.
 
         Raises:
             ValueError: `root` is too long.

@@ -101,7 +101,9 @@ class PodWorker:
         """The whole life, until the pod is gone or the node ends."""
         writer = asyncio.create_task(self._writer.run())
         try:
-            if (self._pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            # A pod that comes here ending is not started first: it may even be one that has just gone from this node.
+            has_ended = (self._pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+            if not has_ended and not self._stopping.is_asked:
                 await self._live()
             self.ended.set()
             await self._going.wait()

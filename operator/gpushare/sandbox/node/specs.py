@@ -10,7 +10,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Self, TypeAlias
+from urllib.parse import urlsplit
 
 KUBELET_VERSION = "v1.36.3"
 """The release whose texts and statuses the simulated kubelet writes."""
@@ -74,6 +75,18 @@ class Endpoint:
 
     host: str
     port: int
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        """From the address in a kubeconfig, `https://127.0.0.1:6443`.
+
+        Raises:
+            ValueError: no address with a host.
+        """
+        parts = urlsplit(url)
+        if not parts.hostname:
+            raise ValueError(f"{url!r} is no address of an API server; they look like https://127.0.0.1:6443")
+        return cls(host=parts.hostname, port=parts.port or (80 if parts.scheme == "http" else 443))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
