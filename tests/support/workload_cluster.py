@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Kind, Manifest
 from gpushare.kube.credentials import Credentials
@@ -48,7 +50,7 @@ class WorkloadCluster:
 
     async def apply(self, *objects: Manifest) -> None:
         """Applies objects through kubectl."""
-        await self.kubectl("apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)))
+        await self.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
 
     async def pods(self, app: str) -> list[Manifest]:
         """The pods of an app that are not going, oldest first."""
