@@ -267,7 +267,7 @@ def resolve_image(operand: Operand, path: str, fallback: str) -> str:
             [
                 Problem(
                     path=path,
-                    message=f"invalid image specification: {lacking} is missing; write repository, image and version, "
+                    message=f"invalid image specification, without {lacking}; write repository, image and version, "
                     "only image as a full reference, or none of them",
                 )
             ]

@@ -58,8 +58,8 @@ def progress_of(config: Config, gpu_node: GPUNode | None, pod: AgentPod | None) 
 
 
 def _is_about(condition: Condition, gpu_node: GPUNode) -> bool:
-    # An agent that has not seen the newest spec yet still tells of the one before.
-    return condition.observed_generation is None or condition.observed_generation >= gpu_node.generation
+    # An agent that has not seen the newest spec yet tells of the one before; one that has just started tells of none.
+    return condition.observed_generation is not None and condition.observed_generation >= gpu_node.generation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

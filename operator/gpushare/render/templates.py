@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -54,4 +55,8 @@ def to_yaml(value: Any) -> str:
     """A value as YAML on one line: whatever is in it, it stays one value. JSON is such YAML."""
     if isinstance(value, jinja2.Undefined):
         return str(value)  # raises, and names what is missing
-    return json.dumps(value, ensure_ascii=False)
+    return _NOT_YAML.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False))
+
+
+# What JSON lets stand as it is, and YAML takes for the end of a line, or does not take at all.
+_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")

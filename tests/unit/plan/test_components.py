@@ -132,7 +132,7 @@ def test_values(spec: dict[str, Any], key: str, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("spec", "path", "text"),
     [
-        pytest.param({"devicePlugin": {"image": "x", "version": "1"}}, "spec.devicePlugin", "repository is missing", id="image"),
+        pytest.param({"devicePlugin": {"image": "x", "version": "1"}}, "spec.devicePlugin", "without repository", id="image"),
         pytest.param({"daemonsets": {"rollingUpdate": {"maxUnavailable": "some"}}},
                      "spec.daemonsets.rollingUpdate.maxUnavailable", '"some" is neither a number', id="no number"),
         pytest.param({"daemonsets": {"rollingUpdate": {"maxUnavailable": "0%"}}},
