@@ -50,7 +50,7 @@ async def test_bind():
         await cluster.until(lambda: len(cluster.all(manifests.EVENT)) == 2)
 
     assert {node_of(cluster, "one"), node_of(cluster, "two")} == {"a", "b"}
-    assert cluster.all(manifests.EVENT)[0]["message"] == "Successfully assigned default/one to a"
+    assert cluster.all(manifests.EVENT)[0]["message"] == "Successfully assigned default/one to b"
     assert reasons(cluster) == ["Scheduled", "Scheduled"]
 
 

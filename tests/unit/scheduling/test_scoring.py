@@ -25,7 +25,7 @@ def preferring(key):
 @pytest.mark.parametrize(
     ("pod", "nodes", "running", "expected"),
     [
-        pytest.param(objects.pod(), [objects.node("b"), objects.node("a")], [], "a", id="equals go by name"),
+        pytest.param(objects.pod(), [objects.node("b"), objects.node("a")], [], "b", id="equals go by name"),
         pytest.param(
             objects.pod(cpu="1"),
             [objects.node("a"), objects.node("b")],

@@ -17,7 +17,7 @@ _ASSUMED: Mapping[str, int] = {amounts.CPU: 100, amounts.MEMORY: 200 * 2**20}
 
 
 def choose(pod: Manifest, asked: Amounts, rooms: Sequence[Room]) -> Room:
-    """The best of at least one room; of equals, the first by name."""
+    """The best of at least one room. Of equals, where a real scheduler takes any, the last by name."""
     wanted = _scale([affinity.preference(pod["spec"], room.node) for room in rooms])
     avoided = _scale([_soft_taints(pod, room) for room in rooms])
     owner = owners.controller_of(pod)
@@ -31,7 +31,7 @@ def choose(pod: Manifest, asked: Amounts, rooms: Sequence[Room]) -> Room:
             + _EMPTY * _emptiness(asked, rooms[index])
         )
 
-    return rooms[min(range(len(rooms)), key=lambda index: (-score(index), rooms[index].name))]
+    return rooms[max(range(len(rooms)), key=lambda index: (score(index), rooms[index].name))]
 
 
 def _scale(values: Sequence[int]) -> list[float]:
