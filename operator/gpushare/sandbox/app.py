@@ -42,6 +42,9 @@ from gpushare.sandbox.programs import build_programs
 
 LOGGER = "gpushare.sandbox"
 _STOP_SECONDS = 10.0
+_SHORT = 12
+"""Characters that the name of a folder for temporary files may have; on some systems it is much longer."""
+_SHORT_FOLDER = "/tmp"  # noqa: S108 - a new folder with a random name is made in it
 _SHOWN = 5
 """Nodes that the greeting names."""
 
@@ -77,8 +80,7 @@ class Sandbox:
         self._stack = AsyncExitStack()
         self._stop = asyncio.Event()
         self._jobs: list[asyncio.Task[None]] = []
-        # Short, since unix socket paths lie below it and end at 107 bytes; below the system's own folder for such things.
-        self._folder = Path(tempfile.mkdtemp(prefix="gs-"))
+        self._folder = _make_folder()
         self.kubeconfig = options.attach_to or self._folder / "kubeconfig"
         self.server: ApiServer | None = None
         """None where a real API server is used."""
@@ -230,6 +232,12 @@ class Sandbox:
             f"    kubectl get clusterpolicy {installing.POLICY}\n"
             f"    kubectl get events -n {installing.NAMESPACE} --sort-by='.lastTimestamp'\n"
         )
+
+
+def _make_folder() -> Path:
+    """An empty folder with a short name, since paths of unix sockets lie below it and end at 107 bytes."""
+    usual = tempfile.gettempdir()
+    return Path(tempfile.mkdtemp(prefix="gs-", dir=usual if len(usual) <= _SHORT else _SHORT_FOLDER))
 
 
 def _gpus_of(node: scenario.ScenarioNode) -> int:
