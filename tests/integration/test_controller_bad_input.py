@@ -108,26 +108,31 @@ async def test_second_policy(cluster: GpuCluster) -> None:
         await cluster.until_config("gpu01", reason="none", content="")
 
 
-@pytest.mark.parametrize(
-    "manifest",
-    [
-        pytest.param({}, id="no spec"),
-        pytest.param({"spec": {}}, id="spec without anything, as an old schema let through"),
-    ],
-)
-async def test_policy_without_anything(cluster: GpuCluster, manifest: dict) -> None:
-    """A policy without devicePlugin, or without spec, is one with every default."""
+async def test_policy_loses_its_spec(cluster: GpuCluster) -> None:
+    """`spec: null` passes every schema; nothing is changed on its account, and the policy says what to do."""
+    async with cluster.controller():
+        await cluster.apply_config("time-slicing", any=GOOD)
+        await cluster.apply_policy(devicePlugin={"config": {"name": "time-slicing", "default": "any"}})
+        await cluster.until_config("gpu01", content=GOOD)
+
+        await cluster.patch_policy(None)
+        await cluster.until_condition("Error", "True", saying="spec: is missing")
+        await cluster.until_config("gpu01", content=GOOD)
+        assert await cluster.admin.get(manifests.DAEMON_SET, "nvidia-device-plugin-daemonset", NAMESPACE)
+
+        await cluster.apply_policy()
+        await cluster.until_config("gpu01", reason="none", content="")
+
+
+async def test_policy_without_spec(cluster: GpuCluster) -> None:
+    """A policy that never had a spec says so, and nothing else happens."""
     body = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}}
     async with cluster.controller():
-        await cluster.apply_policy()
-        await cluster.until_config("gpu01", reason="none")
-
-        await cluster.admin.patch(manifests.CLUSTER_POLICY, "cluster-policy", {"spec": None} if not manifest else {})
-        await cluster.until_condition("ConfigValid", "True")
-        await cluster.admin.delete(manifests.CLUSTER_POLICY, "cluster-policy")
         await cluster.admin.create(body)
+        await cluster.until_condition("Error", "True", saying="spec: is missing")
+        assert await cluster.admin.get(manifests.GPU_NODE, "gpu01") is None
 
-        await cluster.until_condition("ConfigValid", "True", saying="nothing is shared")
+        await cluster.apply_policy()
         await cluster.until_config("gpu01", reason="none")
 
 

@@ -83,7 +83,9 @@ class Lease:
         try:
             lease = await self._get()
             if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
-                lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
+                # Left out rather than emptied: an empty one is refused.
+                lease["spec"] = {**lease["spec"], "leaseDurationSeconds": 1}
+                del lease["spec"]["holderIdentity"]
                 await self._cluster.replace(lease)
         except (ClusterUnavailable, ClusterRefused, Conflict) as error:
             self._log.info("the lease was not released", extra={"reason": str(error)})
