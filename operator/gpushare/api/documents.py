@@ -29,6 +29,8 @@ _FLOAT: Final = re.compile(
     r"(?:[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
 _BOOL: Final = re.compile(r"(?:[yYnN]|[yY]es|YES|[nN]o|NO|[tT]rue|TRUE|[fF]alse|FALSE|[oO]n|ON|[oO]ff|OFF)$")
+_HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair: Python holds it in a string, and nothing that is sent anywhere can."""
 _YES: Final = {"y", "yes", "true", "on"}
 
 Location = Sequence[str | int]
@@ -70,7 +72,7 @@ def read_document(text: str) -> Document:
     """Reads the first document.
 
     Raises:
-        ConfigurationError: the text is too long, no YAML, or has a key twice; with every such key.
+        ConfigurationError: the text is too long, no YAML, no text, or has a key twice; with every such key.
     """
     if len(text.encode(errors="replace")) > MAX_BYTES:
         raise ConfigurationError([Problem(path="", message=f"longer than {MAX_BYTES // 1024} KiB; shorten it")])
@@ -78,7 +80,7 @@ def read_document(text: str) -> Document:
     try:
         loader = _Loader(text)
         root = loader.get_node() if loader.check_node() else None
-        problems = list(_duplicates_below(root))
+        problems = list(_problems_below(root))
         if problems:
             raise ConfigurationError(problems)
         data = loader.construct_document(root) if root is not None else None
@@ -101,7 +103,7 @@ def _child_of(node: yaml.Node | None, part: str | int) -> tuple[yaml.Node, yaml.
     return None
 
 
-def _duplicates_below(root: yaml.Node | None) -> Iterator[Problem]:
+def _problems_below(root: yaml.Node | None) -> Iterator[Problem]:
     # Each node once, however many aliases lead to it: a text of nested aliases has exponentially many paths.
     seen: set[int] = set()
     todo: list[tuple[tuple[str | int, ...], yaml.Node]] = [((), root)] if root is not None else []
@@ -111,18 +113,30 @@ def _duplicates_below(root: yaml.Node | None) -> Iterator[Problem]:
             continue
         seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            first: dict[str, int] = {}
-            for key, value in node.value:
-                if not isinstance(key, yaml.ScalarNode):
-                    continue
-                name, line = str(key.value), key.start_mark.line + 1
-                if name in first and name != "<<":
-                    message = f"stands here twice, first in line {first[name]}; keep one of the two"
-                    yield Problem(path=path_of((*location, name)), message=message, line=line)
-                first.setdefault(name, line)
-                todo.append(((*location, name), value))
+            yield from _double_keys(location, node)
+            todo.extend((location, key) for key, _ in node.value)
+            todo.extend(((*location, _name_of(key)), value) for key, value in node.value)
         elif isinstance(node, yaml.SequenceNode):
             todo.extend(((*location, position), item) for position, item in enumerate(node.value))
+        elif not node.value.isascii() and _HALF_CHARACTER.search(node.value):
+            message = "holds half a character, such as \\ud800, which is no text"
+            yield Problem(path="", message=message, line=node.start_mark.line + 1)
+
+
+def _name_of(key: yaml.Node) -> str:
+    """A key for a path; one that is no scalar is refused when it is read."""
+    return str(key.value).encode(errors="replace").decode() if isinstance(key, yaml.ScalarNode) else "?"
+
+
+def _double_keys(location: Location, node: yaml.MappingNode) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+            name, line = _name_of(key), key.start_mark.line + 1
+            if name in first:
+                message = f"stands here twice, first in line {first[name]}; keep one of the two"
+                yield Problem(path=path_of((*location, name)), message=message, line=line)
+            first.setdefault(name, line)
 
 
 def _warnings_about_rest(loader: _Loader) -> tuple[Problem, ...]:

@@ -28,10 +28,18 @@ ENTRY = "sharing.timeSlicing.resources[0]"
         pytest.param("x: *gone", "", 1, "cannot be read as YAML: found undefined alias 'gone'", id="alias"),
         pytest.param("x: !!python/name:os.system", "", 1, None, id="tag"),
         pytest.param("? [a]\n: b", "", 1, None, id="key that is a list"),
+        pytest.param("flags: {mpsRoot: !!binary aGk=}", "flags.mpsRoot", 1, None, id="bytes"),
         pytest.param("#" * (MAX_BYTES + 1), "", None, "longer than 64 KiB; shorten it", id="too long"),
         pytest.param("[" * 5000, "", None, "nested too deeply to be a configuration", id="too deep"),
         pytest.param(
             f"version: {'9' * 5000}", "", 1, "cannot be read as YAML: a number of so many digits", id="number"
+        ),
+        pytest.param(
+            'flags:\n  "\\ud800": 1\n',
+            "",
+            2,
+            "holds half a character, such as \\ud800, which is no text",
+            id="half a character",
         ),
         pytest.param("version: v2", "version", 1, '"v2" is not known; write v1', id="version"),
         pytest.param("version: 1", "version", 1, '"1" is not known; write v1', id="version as a number"),
@@ -302,6 +310,12 @@ def test_every_problem_is_told() -> None:
         pytest.param(
             "x0: &x0 {a: 1}\n" + "".join(f"x{n}: &x{n} {{<<: [*x{n - 1}, *x{n - 1}]}}\n" for n in range(1, 60)),
             id="merges of merges",
+        ),
+        pytest.param(
+            "x0: &x0 [1, 1]\n"
+            + "".join(f"x{n}: &x{n} [*x{n - 1}, *x{n - 1}]\n" for n in range(1, 60))
+            + "? *x59\n: [1]\n",
+            id="key of aliases",
         ),
     ],
 )
