@@ -143,7 +143,7 @@ def _warnings_about_rest(loader: _Loader) -> tuple[Problem, ...]:
     try:
         while loader.check_node():
             node = loader.get_node()
-            if node.tag != _NULL_TAG:
+            if node is not None and node.tag != _NULL_TAG:
                 message = "only the first YAML document counts; what follows this `---` is ignored"
                 return (Problem(path="", message=message, line=node.start_mark.line + 1),)
     except yaml.YAMLError:
