@@ -6,11 +6,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
+import grpc
 import pytest
 
 from gpushare.domain import manifests
 from gpushare.errors import KubeletError
-from gpushare.kubelet import podresources, registering
+from gpushare.kubelet import podresources, podresources_pb2_grpc, registering
+from gpushare.kubelet import podresources_pb2 as pb
 from gpushare.kubelet.values import ContainerDevices, Registration
 from gpushare.sandbox.node import plugins
 from support.simulated_nodes import Answers, Nodes, container, pool_of, running
@@ -74,6 +76,25 @@ async def test_allocation(nodes: Nodes) -> None:
     await nodes.cluster.delete(manifests.POD, "user", "default")
     await nodes.until_gone("user")
     assert await asyncio.to_thread(holders, nodes) == ()
+
+
+async def test_pod_resources_of_one_pod(nodes: Nodes) -> None:
+    """Monitoring asks for one pod, and for all healthy devices."""
+    await nodes.plug("gpu01", pool_of(GPU, "a", "b", sick=("c",)))
+    await nodes.until_amounts("gpu01", GPU, "3", "2")
+    await nodes.run("user", containers=[container(gpus=1)])
+    await nodes.until_phase("user", "Running")
+
+    def ask() -> tuple[list[str], list[str], str]:
+        with grpc.insecure_channel(f"unix:{nodes.folder('gpu01') / plugins.POD_RESOURCES}") as channel:
+            stub = podresources_pb2_grpc.PodResourcesListerStub(channel)
+            pod = stub.Get(pb.GetPodResourcesRequest(pod_name="user", pod_namespace="default")).pod_resources
+            every = stub.GetAllocatableResources(pb.AllocatableResourcesRequest()).devices
+            with pytest.raises(grpc.RpcError) as missing:
+                stub.Get(pb.GetPodResourcesRequest(pod_name="other", pod_namespace="default"))
+            return list(pod.containers[0].devices[0].device_ids), list(every[0].device_ids), missing.value.details()
+
+    assert await asyncio.to_thread(ask) == (["a"], ["a", "b"], "pod other in namespace default not found")
 
 
 async def test_init_containers_lend_their_devices(nodes: Nodes) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from gpushare.domain import manifests
 from gpushare.kube.cluster import EventType
-from support.simulated_nodes import QUICK, Nodes, container, pool_of, running
+from gpushare.sandbox.node.specs import Pace
+from support.simulated_nodes import Nodes, container, pool_of, running
 
 GPU = "nvidia.com/gpu"
 
@@ -35,7 +36,7 @@ async def test_first_registration() -> None:
 
 async def test_leases_are_renewed() -> None:
     """A node that lives says so."""
-    async with running("gpu01", pace=type(QUICK)(lease=0.05)) as nodes:
+    async with running("gpu01", pace=Pace(lease=0.05)) as nodes:
         first = await nodes.until(manifests.LEASE, "gpu01", bool, "kube-node-lease")
         before = first["spec"]["renewTime"]
         await nodes.until(

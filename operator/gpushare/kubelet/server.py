@@ -6,7 +6,7 @@ any thread; a server calls back in threads of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -79,10 +79,16 @@ class RegistrationServer(SocketServer, deviceplugin_pb2_grpc.RegistrationService
 class PodResourcesServer(SocketServer, podresources_pb2_grpc.PodResourcesListerServicer):
     """The socket that tells which container holds which devices."""
 
-    def __init__(self, socket: Path, provider: Callable[[], Iterable[ContainerDevices]]) -> None:
-        """Asks `provider` anew at each call."""
+    def __init__(
+        self,
+        socket: Path,
+        provider: Callable[[], Iterable[ContainerDevices]],
+        allocatable: Callable[[], Mapping[str, Sequence[str]]] = dict,
+    ) -> None:
+        """Asks `provider` who holds what, and `allocatable` for the healthy ids of each resource, anew at each call."""
         super().__init__(socket, threads=2)
         self._provider = provider
+        self._allocatable = allocatable
         podresources_pb2_grpc.add_PodResourcesListerServicer_to_server(self, self.grpc)
 
     def List(  # noqa: N802 - gRPC's
@@ -92,6 +98,29 @@ class PodResourcesServer(SocketServer, podresources_pb2_grpc.PodResourcesListerS
     ) -> resources_pb.ListPodResourcesResponse:
         """All pods with what their containers hold."""
         return wire.message_of_holders(self._provider())
+
+    def Get(  # noqa: N802 - gRPC's
+        self, request: resources_pb.GetPodResourcesRequest, context: grpc.ServicerContext
+    ) -> resources_pb.GetPodResourcesResponse:
+        """One pod with what its containers hold."""
+        wanted = (request.pod_namespace, request.pod_name)
+        found = wire.message_of_holders(one for one in self._provider() if (one.namespace, one.pod) == wanted)
+        if not found.pod_resources:
+            context.abort(grpc.StatusCode.UNKNOWN, f"pod {wanted[1]} in namespace {wanted[0]} not found")
+        return resources_pb.GetPodResourcesResponse(pod_resources=found.pod_resources[0])
+
+    def GetAllocatableResources(  # noqa: N802 - gRPC's
+        self,
+        request: resources_pb.AllocatableResourcesRequest,  # noqa: ARG002 - empty
+        context: grpc.ServicerContext,  # noqa: ARG002 - never refused
+    ) -> resources_pb.AllocatableResourcesResponse:
+        """All healthy devices, given out or not."""
+        return resources_pb.AllocatableResourcesResponse(
+            devices=[
+                resources_pb.ContainerDevices(resource_name=resource, device_ids=ids)
+                for resource, ids in self._allocatable().items()
+            ]
+        )
 
 
 class PluginClient:

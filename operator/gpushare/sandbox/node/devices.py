@@ -194,9 +194,9 @@ class DeviceBook:
             for (pod_uid, container, resource), ids in self._held.items()
         )
 
-    def devices(self) -> dict[str, tuple[str, ...]]:
-        """All announced ids by resource, healthy or not."""
-        return {name: tuple(sorted(known.healthy | known.unhealthy)) for name, known in self._resources.items()}
+    def allocatable(self) -> dict[str, tuple[str, ...]]:
+        """The healthy ids of each resource, given out or not."""
+        return {name: tuple(sorted(known.healthy)) for name, known in self._resources.items()}
 
     def to_json(self) -> dict[str, Any]:
         """What survives a restart, in the shape of the kubelet's `kubelet_internal_checkpoint`, which other tools read."""
@@ -211,7 +211,7 @@ class DeviceBook:
                     }
                     for holding in self.holdings()
                 ],
-                "RegisteredDevices": {name: sorted(known.healthy) for name, known in self._resources.items()},
+                "RegisteredDevices": {name: list(ids) for name, ids in self.allocatable().items()},
             }
         }
 

@@ -46,7 +46,9 @@ class Plugins:
         self._readers: set[threading.Thread] = set()
         self._servers: tuple[RegistrationServer, PodResourcesServer] | None = None
         self._names: dict[str, tuple[str, str]] = {}
+        # Both for other threads, and so never changed but replaced.
         self._holders: tuple[ContainerDevices, ...] = ()
+        self._allocatable: dict[str, tuple[str, ...]] = {}
         self._admission = asyncio.Lock()
 
     async def start(self) -> None:
@@ -64,7 +66,7 @@ class Plugins:
         self._book = self._restored()
         self._servers = (
             RegistrationServer(self._folder / "kubelet.sock", self._check_registration),
-            PodResourcesServer(self._pod_resources, lambda: self._holders),
+            PodResourcesServer(self._pod_resources, lambda: self._holders, lambda: self._allocatable),
         )
         for server in self._servers:
             await asyncio.to_thread(server.start)
@@ -242,6 +244,7 @@ class Plugins:
             for holding in self._book.holdings()
             if holding.pod_uid in self._names
         )
+        self._allocatable = self._book.allocatable()
         fresh = self._folder / f".{CHECKPOINT}"
         fresh.write_text(json.dumps(self._book.to_json()))
         fresh.replace(self._folder / CHECKPOINT)
