@@ -41,14 +41,11 @@ def validate(obj: Manifest, schema: Schema, subresource: str = "") -> list[Cause
     Through the status subresource only status is looked at, and texts name its fields from there.
     """
     if subresource == _STATUS:
-        root = structural.Place((_STATUS,), below=1)
-        value, schema = obj.get(_STATUS), schema.child(_STATUS)
-        if value is None:
-            return []
+        root, checked, value = structural.Place((_STATUS,), below=1), schema.child(_STATUS), obj.get(_STATUS, {})
     else:
-        root = structural.Place((), below=0)
+        root, checked = structural.Place((), below=0), schema
         value = {name: item for name, item in obj.items() if name not in _SERVER_FIELDS}
-    causes = [*structural.check(value, schema, root), *structural.check_lists(value, schema, root)]
+    causes = [*structural.check(value, checked, root), *structural.check_lists(value, checked, root)]
     if has_rules(schema) and any(cause.reason in _BLOCKING for cause in causes):
         causes.append(_NOT_CHECKED)
     return causes

@@ -203,6 +203,16 @@ def _subject(subject: dict[str, Any]) -> None:
         subject.setdefault("apiGroup", _RBAC_GROUP)
 
 
+def _node_spec(spec: dict[str, Any]) -> None:
+    if spec.get("podCIDR"):
+        spec.setdefault("podCIDRs", [spec["podCIDR"]])
+
+
+def _pod_status(status: dict[str, Any]) -> None:
+    if status.get("podIP"):
+        status.setdefault("podIPs", [{"ip": status["podIP"]}])
+
+
 def _node_status(status: dict[str, Any]) -> None:
     if status.get("capacity"):
         status.setdefault("allocatable", dict(status["capacity"]))
@@ -216,7 +226,9 @@ _RULES: Final[Mapping[str, Callable[[dict[str, Any]], None]]] = {
     "api.core.v1.ImageVolumeSource": _image_volume,
     "api.core.v1.ServiceSpec": _service,
     "api.core.v1.ServicePort": _service_port,
+    "api.core.v1.NodeSpec": _node_spec,
     "api.core.v1.NodeStatus": _node_status,
+    "api.core.v1.PodStatus": _pod_status,
     "api.apps.v1.DaemonSetUpdateStrategy": _rolling,
     "api.apps.v1.DeploymentStrategy": _rolling,
     "api.apps.v1.StatefulSetUpdateStrategy": _rolling,

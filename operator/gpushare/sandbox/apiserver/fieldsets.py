@@ -98,6 +98,11 @@ def without(left: FieldSet, prefixes: FieldSet) -> FieldSet:
     return result
 
 
+def ordered(fields: FieldSet) -> FieldSet:
+    """The same set, its steps in the order in which a real server writes them."""
+    return {step: ordered(fields[step]) for step in sorted(fields)}
+
+
 def of_paths(*paths: tuple[str, ...]) -> FieldSet:
     """The set of some fields, each named by the fields on the way to it."""
     result: FieldSet = EMPTY

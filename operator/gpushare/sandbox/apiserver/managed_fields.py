@@ -92,7 +92,7 @@ def capped(entries: Iterable[Entry]) -> list[Entry]:
             continue
         surplus -= 1
         fields = merged[entry.api_version].fields if entry.api_version in merged else EMPTY
-        fields = fieldsets.union(fields, entry.fields)
+        fields = fieldsets.ordered(fieldsets.union(fields, entry.fields))
         merged[entry.api_version] = replace(entry, manager=_OLD_UPDATERS, subresource="", fields=fields)
     return kept + list(merged.values())
 

@@ -96,9 +96,8 @@ def _apply(
     base: Manifest, config: Manifest, schema: Schema, entries: Entries, writer: Writer, *, force: bool
 ) -> Manifest:
     mine = Entry(
-        manager=writer.manager, operation=APPLY, api_version=config["apiVersion"], subresource=writer.subresource,
-        time=writer.now,
-    )  # fmt: skip
+        manager=writer.manager, operation=APPLY, api_version=config["apiVersion"], subresource=writer.subresource
+    )
     former = entries.get(mine.identity, mine)
     others = {identity: entry for identity, entry in entries.items() if identity != mine.identity}
     claimed = ownership.fields_of(config, schema)
@@ -109,9 +108,9 @@ def _apply(
     if conflicts and not force:
         raise _ConflictsError(conflicts)
     after = _without(others, comparison)
-    fields = fieldsets.without(fieldsets.without(claimed, managed_fields.UNTRACKED), writer.ignored)
-    is_same = comparison.is_same and after == others and fields == former.fields
-    after[mine.identity] = replace(mine, fields=fields, time=former.time if is_same else writer.now)
+    fields = fieldsets.ordered(fieldsets.without(fieldsets.without(claimed, managed_fields.UNTRACKED), writer.ignored))
+    # Only a change of the object counts as one: whoever applies what is there already owns it without a time.
+    after[mine.identity] = replace(mine, fields=fields, time=former.time if comparison.is_same else writer.now)
     # An object without anything to own (a bare ServiceAccount) is new all the same.
     result = dict(base if comparison.is_same and base is not _NO_OBJECT else merged)
     result["metadata"] = dict(result["metadata"])
@@ -169,7 +168,7 @@ def _after_update(entries: Entries, comparison: ownership.Comparison, writer: Wr
     former = entries.get(mine.identity, mine)
     fields = fieldsets.union(after.get(mine.identity, mine).fields, comparison.written)
     if fields:
-        after[mine.identity] = former if fields == former.fields else replace(mine, fields=fields)
+        after[mine.identity] = former if fields == former.fields else replace(mine, fields=fieldsets.ordered(fields))
     return after
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from gpushare.sandbox.apiserver import formats
@@ -46,15 +47,13 @@ def check(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
         return
     if value is None:
         return
-    for keyword, rule in _RULES.items():
-        if keyword in schema.raw:
-            yield from rule(value, schema, place)
+    if isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from check(item, schema.items, place.child(f"[{at}]"))
+    yield from _check_rules(value, schema, place)
     yield from _check_combinations(value, schema, place)
     if isinstance(value, dict):
         yield from _check_fields(value, schema, place)
-    elif isinstance(value, list):
-        for at, item in enumerate(value):
-            yield from check(item, schema.items, place.child(f"[{at}]"))
 
 
 def check_lists(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
@@ -73,6 +72,12 @@ def check_lists(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
                     yield Cause("FieldValueDuplicate", here.field, f"Duplicate value: {identity}")
                 seen.add(identity)
             yield from check_lists(item, schema.items, here)
+
+
+def _check_rules(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
+    found = (cause for keyword, rule in _RULES.items() if keyword in schema.raw for cause in rule(value, schema, place))
+    # Of texts a real server names only the first thing that is wrong.
+    return islice(found, 1) if isinstance(value, str) else found
 
 
 def _identity(item: Any, schema: Schema) -> Any:
