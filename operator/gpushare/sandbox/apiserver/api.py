@@ -78,6 +78,7 @@ class Api:
         self.store.listeners.append(self._follow_definitions)
         bootstrapping.furnish(self.registry, writer, ca_pem)
         self.collector.settle()
+        self.store.forget()
 
     async def handle(self, request: Request) -> Answer:
         """The answer to a request; never raises."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver import protobuf, statuses
 from gpushare.sandbox.apiserver.requests import JSON, PROTOBUF, YAML, Request
 from gpushare.sandbox.apiserver.resources import Resource
 
@@ -81,8 +81,6 @@ def check_name(obj: Mapping[str, Any], name: str) -> None:
 
 def _parsed(request: Request, kind: str) -> Any:
     if request.content_type == PROTOBUF:
-        from gpushare.sandbox.apiserver import protobuf
-
         return protobuf.decode(request.body)
     if request.body.strip():
         try:

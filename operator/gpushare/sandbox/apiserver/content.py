@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import crds, defaults
+from gpushare.sandbox.apiserver import crds, defaults, validation
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.statuses import Cause
 
@@ -18,7 +18,8 @@ def complete(resource: Resource, obj: Manifest) -> None:
 
 def check(resource: Resource, obj: Manifest, old: Manifest | None, subresource: str) -> list[Cause]:
     """All that is wrong with a new object, or with a new state of one."""
-    del old
-    if resource.custom:
-        return crds.validate(obj, resource.schema, subresource)
-    return []
+    if old is None:
+        causes = validation.validate_create(resource, obj)
+    else:
+        causes = validation.validate_update(resource, obj, old, subresource)
+    return causes + crds.validate(obj, resource.schema, subresource) if resource.custom else causes

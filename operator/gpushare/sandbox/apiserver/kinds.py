@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpushare.sandbox.apiserver import events
-from gpushare.sandbox.apiserver.resources import EVENTS, Resource, View, versioned
+from gpushare.sandbox.apiserver.resources import Resource, View, versioned
 
 _CREATE = ("create",)
 _READ = ("get", "list")
@@ -20,6 +20,12 @@ def _kind(group: str, kind: str, plural: str, **more: Any) -> Resource:
     return Resource(group=group, kind=kind, plural=plural, **values)
 
 
+_EVENT = _kind(
+    "", "Event", "events", short_names=("ev",),
+    fields=(*(f"involvedObject.{name}" for name in _OBJECT_OF_EVENT), "reason", "reportingComponent", "source", "type"),
+)  # fmt: skip
+
+
 def _core() -> list[Resource]:
     everywhere: dict[str, Any] = {"categories": ("all",)}
     return [
@@ -27,10 +33,7 @@ def _core() -> list[Resource]:
         _kind("", "ComponentStatus", "componentstatuses", namespaced=False, short_names=("cs",), verbs=_READ),
         _kind("", "ConfigMap", "configmaps", short_names=("cm",)),
         _kind("", "Endpoints", "endpoints", short_names=("ep",)),
-        _kind(
-            "", "Event", "events", short_names=("ev",),
-            fields=(*(f"involvedObject.{name}" for name in _OBJECT_OF_EVENT), "reason", "reportingComponent", "source", "type"),
-        ),
+        _EVENT,
         _kind("", "LimitRange", "limitranges", short_names=("limits",)),
         _kind(
             "", "Namespace", "namespaces", namespaced=False, short_names=("ns",), subresources=("finalize", "status"),
@@ -152,7 +155,7 @@ def _others() -> list[Resource]:
     )  # fmt: skip
     return [
         _kind(
-            "events.k8s.io", "Event", "events", short_names=("ev",), view=View(EVENTS, events.show, events.read),
+            "events.k8s.io", "Event", "events", short_names=("ev",), view=View(_EVENT, events.show, events.read),
             fields=(*(f"regarding.{name}" for name in _OBJECT_OF_EVENT), "reason", "reportingController", "type"),
         ),
         scaler,

@@ -96,7 +96,7 @@ class Objects:
         write = _write(request, user)
         if resource.key == _BINDINGS:
             return self._bind(target, body, write)
-        record = self.writer.create(resource, target.namespace, _stored_form(resource, body), write)
+        record = self.writer.create(resource, target.namespace, body, write)
         return presenting.one(resource, record, request, 201, write.warnings)
 
     def _bind(self, target: Target, binding: Manifest, write: Write) -> Answer:
@@ -114,7 +114,7 @@ class Objects:
         uid = record.object["metadata"]["uid"]
         if (metadata.get("uid") or uid) != uid:
             raise _other_object(resource, record, metadata["uid"])
-        changed = self.writer.update(resource, record, _stored_form(resource, body), write)
+        changed = self.writer.update(resource, record, body, write)
         return presenting.one(resource, changed, request, 200, write.warnings)
 
     def _patch(self, resource: Resource, target: Target, request: Request, write: Write) -> Answer:
@@ -132,7 +132,7 @@ class Objects:
         patch = bodies.read_patch(request)
         new = _patched(resource, presenting.shown(resource, record), kind, patch)
         write = replace(write, source=decoding.Source(_quoted(resource, kind, patch, new)))
-        changed = self.writer.update(resource, record, _stored_form(resource, new), write)
+        changed = self.writer.update(resource, record, new, write)
         return presenting.one(resource, changed, request, 200, write.warnings)
 
     def _apply(self, resource: Resource, target: Target, request: Request, write: Write) -> Answer:
@@ -169,10 +169,6 @@ def _scope(resource: Resource, target: Target) -> str | None:
     return target.namespace or None if resource.namespaced else None
 
 
-def _stored_form(resource: Resource, obj: Manifest) -> Manifest:
-    return resource.view.read(obj) if resource.view else obj
-
-
 def _patched(resource: Resource, shown: Manifest, kind: str, patch: Any) -> Manifest:
     new: Manifest
     if kind == _JSON_PATCH:
@@ -188,8 +184,16 @@ def _quoted(resource: Resource, kind: str, patch: Any, new: Manifest) -> str:
     """What a refusal quotes: the patch itself where it is strategic, else the object that it makes."""
     if kind == _STRATEGIC_PATCH:
         return printed(patch)
-    # Fields of custom resources are sorted at every depth, those of built-in kinds only at the first.
-    return compact(new) if resource.custom else encode({name: new[name] for name in sorted(new)}).decode()
+    return compact(new) if resource.custom else encode(_sorted_where(new, patch)).decode()
+
+
+def _sorted_where(new: Manifest, patch: Any) -> Manifest:
+    """Fields of built-in kinds are sorted only at the depths that a merge patch went to."""
+    touched = patch if isinstance(patch, dict) else {}
+    return {
+        name: _sorted_where(new[name], touched[name]) if isinstance(new[name], dict) and name in touched else new[name]
+        for name in sorted(new)
+    }
 
 
 def _other_object(resource: Resource, record: Record, uid: str) -> statuses.ApiError:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, Key, Resource
+from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, PODS, Key, Resource
 
 DAEMON_SETS: Key = ("apps", "daemonsets")
 SERVICES: Key = ("", "services")
@@ -74,6 +74,19 @@ def _node(obj: Manifest) -> None:
     spec = obj["spec"] = dict(obj.get("spec") or {})
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     spec["taints"] = [*(each for each in spec.get("taints") or () if each != taint), taint]
+    _node_update(obj, obj)
+
+
+def _node_update(obj: Manifest, _: Manifest) -> None:
+    # Two fields that a real server keeps the same: the one of old, and its successor.
+    if obj["spec"].get("podCIDR") and not obj["spec"].get("podCIDRs"):
+        obj["spec"] = {**obj["spec"], "podCIDRs": [obj["spec"]["podCIDR"]]}
+
+
+def _pod_update(obj: Manifest, _: Manifest) -> None:
+    status = obj.get("status") or {}
+    if status.get("podIP") and not status.get("podIPs"):
+        obj["status"] = {**status, "podIPs": [{"ip": status["podIP"]}]}
 
 
 def _daemon_set(obj: Manifest) -> None:
@@ -138,6 +151,8 @@ _ON_CREATE: Mapping[Key, Callable[[Manifest], None]] = {
     CUSTOM_RESOURCE_DEFINITIONS: _definition,
 }
 _ON_UPDATE: Mapping[Key, Callable[[Manifest, Manifest], None]] = {
+    NODES: _node_update,
+    PODS: _pod_update,
     DAEMON_SETS: _daemon_set_update,
     SECRETS: _secret_update,
     SERVICES: _service_update,

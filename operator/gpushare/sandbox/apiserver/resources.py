@@ -27,14 +27,14 @@ _OBJECT_PROPERTIES: Mapping[str, Any] = {
 NAMESPACES: Key = ("", "namespaces")
 PODS: Key = ("", "pods")
 NODES: Key = ("", "nodes")
-EVENTS: Key = ("", "events")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """A second form of stored objects: how to show it, and how to read it back."""
 
-    stored_as: Key
+    stored_as: Resource
+    """The kind in whose form the objects are stored."""
     show: Callable[[Manifest], Manifest]
     read: Callable[[Manifest], Manifest]
 
@@ -72,7 +72,12 @@ class Resource:
     @cached_property
     def key(self) -> Key:
         """Where its objects are stored."""
-        return self.view.stored_as if self.view else (self.group, self.plural)
+        return (self.group, self.plural) if self.view is None else self.view.stored_as.key
+
+    @property
+    def stored(self) -> Resource:
+        """The kind in whose form its objects are stored: itself, but for views."""
+        return self if self.view is None else self.view.stored_as
 
     @cached_property
     def api_version(self) -> str:

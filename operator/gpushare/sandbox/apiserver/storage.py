@@ -116,6 +116,7 @@ class Store:
 
     def __init__(self) -> None:
         self.version = 1
+        self._oldest = 1
         self.listeners: list[Callable[[Event], None]] = []
         """Called at once for each change, before any watch has seen it: registry, authorization, garbage collection."""
         self._objects: defaultdict[Key, dict[tuple[str, str], Record]] = defaultdict(dict)
@@ -149,10 +150,15 @@ class Store:
         self._publish(Event(DELETED, key, record, previous))
         return record
 
+    def forget(self) -> None:
+        """Forgets how everything came about, as a server that has just started: older versions get 410."""
+        self._log.clear()
+        self._oldest = self.version
+
     def since(self, key: Key, version: int) -> list[Event]:
         """Changes of a kind after a version. Raises `ApiError` 410 when some of them are no longer known."""
-        if len(self._log) == HORIZON and version + 1 < self._log[0].version:
-            raise statuses.expired(f"too old resource version: {version} ({self._log[0].version - 1})")
+        if version < self._oldest:
+            raise statuses.expired(f"too old resource version: {version} ({self._oldest})")
         return [event for event in self._after(version) if event.key == key]
 
     def objects_at(self, key: Key, namespace: str | None, version: int) -> list[Record]:
@@ -188,6 +194,8 @@ class Store:
         return Record(obj, self.version)
 
     def _publish(self, event: Event) -> None:
+        if len(self._log) == HORIZON:
+            self._oldest = self._log[0].version
         self._log.append(event)
         for listener in self.listeners:
             listener(event)

@@ -97,8 +97,6 @@ class Subresources:
         status = pod.get("status") or {}
         others = [each for each in status.get("conditions") or () if each["type"] != "PodScheduled"]
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now()}
-        if metadata.get("generation"):
-            scheduled["observedGeneration"] = metadata["generation"]
         new = {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": node},
                "status": {**status, "conditions": [*others, scheduled]}}  # fmt: skip
         self.writer.bind(resource, record, new, write)

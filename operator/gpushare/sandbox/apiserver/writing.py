@@ -14,6 +14,7 @@ from typing import Any
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import content, decoding, preparing, serverside_apply, statuses
 from gpushare.sandbox.apiserver.admission import Admission, random_suffix
+from gpushare.sandbox.apiserver.jsonvalues import copied
 from gpushare.sandbox.apiserver.managed_fields import Writer as FieldWriter
 from gpushare.sandbox.apiserver.preparing import now
 from gpushare.sandbox.apiserver.requests import User
@@ -61,46 +62,30 @@ class Writer:
 
     def create(self, resource: Resource, namespace: str, obj: Manifest, write: Write) -> Record:
         """A new object. Raises `ApiError`."""
-        return self._create(resource, namespace, obj, write, applied=False)
-
-    def _create(self, resource: Resource, namespace: str, obj: Manifest, write: Write, *, applied: bool) -> Record:
-        new = {**obj, "metadata": dict(obj.get("metadata") or {})}
-        self._name(resource, namespace, new)
-        new = self._decoded(resource, new, write)
-        self._check_namespace(resource, new["metadata"])
-        preparing.prepare_create(resource, new)
-        new = self._completed(resource, new, None, write)
-        metadata = new["metadata"]
-        if not applied:
-            serverside_apply.track_update(None, new, resource.schema, _field_writer(resource, write))
-        if self.store.get(resource.key, metadata.get("namespace", ""), metadata["name"]):
-            raise statuses.already_exists(resource, metadata["name"])
-        new["metadata"] = _ordered(metadata)
-        return Record(new, 0) if write.dry_run else self.store.put(resource.key, new)
+        return self._create(resource, namespace, _decoded(resource, obj, write), write, applied=False)
 
     def update(self, resource: Resource, old: Record, new: Manifest, write: Write) -> Record:
         """A new state of an object; the same record comes back where nothing changes. Raises `ApiError`."""
-        return self._commit(resource, old, new, write, applied=False)
+        _check_version(resource, old, new.get("metadata") or {})
+        return self._update(resource, old, _decoded(resource, new, write), write, applied=False)
 
     def apply(
         self, resource: Resource, place: tuple[str, str], config: Manifest, write: Write, *, force: bool
     ) -> tuple[Record, bool]:
         """Server-side apply of the object at a namespace and name; whether it was created. Raises `ApiError`."""
-        old = self.store.get(resource.key, *place)
+        namespace, name = place
+        old = self.store.get(resource.key, namespace, name)
         if old is None and write.subresource:
-            raise statuses.not_found(resource, place[1])
-        _check_uid(resource, old, config, place[1])
-        named = {
-            **config,
-            "metadata": {**config["metadata"], "name": place[1], **({"namespace": place[0]} if place[0] else {})},
-        }
-        config = decoding.decode(resource, named, write.strictness, write.source, write.warnings)
-        applied = serverside_apply.apply(
-            old.object if old else None, config, resource.schema, _field_writer(resource, write), force=force
-        )
+            raise statuses.not_found(resource, name)
+        _check_uid(resource, old, config, name)
+        place_metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+        config = _decoded(resource, {**config, "metadata": {**config["metadata"], **place_metadata}}, write)
+        _check_version(resource, old, config["metadata"])
+        live, writer = old.object if old else None, _field_writer(resource.stored, write)
+        applied = copied(serverside_apply.apply(live, config, resource.stored.schema, writer, force=force))
         if old is None:
-            return self._create(resource, place[0], applied, write, applied=True), True
-        return self._commit(resource, old, applied, write, applied=True), False
+            return self._create(resource, namespace, applied, write, applied=True), True
+        return self._update(resource, old, applied, write, applied=True), False
 
     def bind(self, resource: Resource, old: Record, pod: Manifest, write: Write) -> Record:
         """A pod on its node: the one write that changes spec and status at once."""
@@ -152,41 +137,55 @@ class Writer:
             error.details = {**(error.details or {}), "causes": [cause]}
             raise error
 
-    def _commit(self, resource: Resource, old: Record, new: Manifest, write: Write, *, applied: bool) -> Record:
-        before = old.object
-        new = {**new, "metadata": dict(new.get("metadata") or {})}
-        _check_version(resource, before, new["metadata"])
-        new = self._decoded(resource, new, write)
-        new = _through_door(resource, before, new, write)
-        _keep_server_metadata(before["metadata"], new["metadata"])
-        preparing.prepare_update(resource, new, before)
-        new = self._completed(resource, new, before, write)
+    def _create(self, resource: Resource, namespace: str, new: Manifest, write: Write, *, applied: bool) -> Record:
+        kept = resource.stored
+        self._name(resource, namespace, new)
+        self._check_namespace(resource, new["metadata"])
+        preparing.prepare_create(kept, new)
+        self._complete(resource, new, None, write)
         if not applied:
-            serverside_apply.track_update(before, new, resource.schema, _field_writer(resource, write))
+            serverside_apply.track_update(None, new, kept.schema, _field_writer(kept, write))
+        metadata = new["metadata"] = _ordered(new["metadata"])
+        if self.store.get(kept.key, metadata.get("namespace", ""), metadata["name"]):
+            raise statuses.already_exists(resource, metadata["name"])
+        return Record(new, 0) if write.dry_run else self.store.put(kept.key, new)
+
+    def _update(self, resource: Resource, old: Record, new: Manifest, write: Write, *, applied: bool) -> Record:
+        kept, before = resource.stored, old.object
+        new = _through_door(kept, before, new, write)
+        _keep_server_metadata(before["metadata"], new["metadata"])
+        preparing.prepare_update(kept, new, before)
+        self._complete(resource, new, before, write)
+        if not applied:
+            serverside_apply.track_update(before, new, kept.schema, _field_writer(kept, write))
+        new["metadata"] = _ordered(new["metadata"])
         if new == before:
             # A write that changes nothing keeps the version: nobody who watches hears of it.
             return old
-        metadata = new["metadata"] = _ordered(new["metadata"])
-        if resource.has_generation and _content(new) != _content(before):
+        metadata = new["metadata"]
+        if kept.has_generation and _content(new) != _content(before):
             metadata["generation"] = before["metadata"].get("generation", 1) + 1
         if write.dry_run:
             return Record(new, old.version)
-        if metadata.get("deletionTimestamp") and not metadata.get("finalizers") and not _lingers(resource, new):
-            return self.store.remove(resource.key, new)
-        return self.store.put(resource.key, new)
+        if metadata.get("deletionTimestamp") and not metadata.get("finalizers") and not _lingers(kept, new):
+            return self.store.remove(kept.key, new)
+        return self.store.put(kept.key, new)
 
-    def _decoded(self, resource: Resource, obj: Manifest, write: Write) -> Manifest:
-        decoded = decoding.decode(resource, obj, write.strictness, write.source, write.warnings)
-        decoded["apiVersion"], decoded["kind"] = resource.api_version, resource.kind
-        return decoded
-
-    def _completed(self, resource: Resource, new: Manifest, old: Manifest | None, write: Write) -> Manifest:
-        content.complete(resource, new)
-        self.admission.admit(resource, new, old, write.user, write.warnings)
+    def _complete(self, resource: Resource, new: Manifest, old: Manifest | None, write: Write) -> None:
+        content.complete(resource.stored, new)
+        self.admission.admit(resource.stored, new, old, write.user, write.warnings)
         causes = content.check(resource, new, old, write.subresource)
         if causes:
             raise statuses.invalid(resource.kind, resource.group, new["metadata"]["name"], causes)
-        return new
+
+
+def _decoded(resource: Resource, obj: Manifest, write: Write) -> Manifest:
+    """What a client sent, in the form in which it is stored; the caller's own."""
+    obj = {**obj, "metadata": obj.get("metadata") or {}}
+    decoded = decoding.decode(resource, obj, write.strictness, write.source, write.warnings)
+    decoded = resource.view.read(decoded) if resource.view else decoded
+    decoded["apiVersion"], decoded["kind"] = resource.stored.api_version, resource.stored.kind
+    return decoded
 
 
 def _field_writer(resource: Resource, write: Write) -> FieldWriter:
@@ -196,10 +195,10 @@ def _field_writer(resource: Resource, write: Write) -> FieldWriter:
     return FieldWriter(write.manager, write.subresource, now(), ignored)
 
 
-def _check_version(resource: Resource, old: Manifest, metadata: Manifest) -> None:
-    wanted = metadata.get("resourceVersion") or ""
-    if wanted not in ("", old["metadata"]["resourceVersion"]):
-        raise statuses.conflict(resource, old["metadata"]["name"])
+def _check_version(resource: Resource, old: Record | None, metadata: Manifest) -> None:
+    wanted = metadata.get("resourceVersion")
+    if wanted and old is not None and wanted != str(old.version):
+        raise statuses.conflict(resource, old.name)
 
 
 def _check_uid(resource: Resource, old: Record | None, config: Manifest, name: str) -> None:
@@ -215,11 +214,12 @@ def _through_door(resource: Resource, old: Manifest, new: Manifest, write: Write
         metadata = new["metadata"]
         if resource.custom:
             metadata = {**old["metadata"], **_only(metadata, "managedFields")}
-        return {**old, "metadata": dict(metadata), **_only(new, "status")}
-    if write.subresource == "":
-        if resource.has_status:
-            new = {key: value for key, value in new.items() if key != "status"} | _only(old, "status")
-        return new
+        # Copied, since defaults are filled in place.
+        kept: Manifest = copied({key: value for key, value in old.items() if key not in ("metadata", "status")})
+        return {**kept, "metadata": dict(metadata), **_only(new, "status")}
+    if resource.has_status:
+        status: Manifest = copied(_only(old, "status"))
+        return {key: value for key, value in new.items() if key != "status"} | status
     return new
 
 
@@ -238,7 +238,10 @@ def _keep_server_metadata(old: Manifest, new: Manifest) -> None:
 
 def _ordered(metadata: Manifest) -> Manifest:
     """Metadata in the order in which a server sends it, without what is empty."""
-    known = {name: metadata[name] for name in _METADATA_ORDER if name in metadata}
+    known: Manifest = {name: metadata[name] for name in _METADATA_ORDER if name in metadata}
+    for name in ("labels", "annotations"):
+        if known.get(name):
+            known[name] = dict(sorted(known[name].items()))
     return {name: value for name, value in known.items() if value or name not in _UNSET_WHEN_EMPTY}
 
 
