@@ -35,7 +35,9 @@ class Problem:
     """Line of the text, counted from 1, where it is known."""
 
     def __str__(self) -> str:
-        where = f"{self.path} (line {self.line})" if self.line is not None else self.path
+        where = self.path
+        if self.line is not None:
+            where = f"{where} (line {self.line})" if where else f"line {self.line}"
         return f"{where}: {self.message}" if where else self.message
 
 

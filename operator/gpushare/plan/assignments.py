@@ -35,18 +35,12 @@ class Assignment:
     """Set: `config` is what the node has had before."""
     warnings: tuple[str, ...] = ()
 
-    def describe(self, node: str) -> str:
-        """One sentence for people."""
-        text = _title_of(self.config)
-        if self.refusal is None:
-            return f"{node} gets {text}"
-        return f"{node} {'keeps' if self.config.source else 'stays'} {text}: {self.refusal.text}"
 
-
-def _title_of(config: Config) -> str:
-    if config.source is None:
-        return "unshared"
-    return f'"{config.source.key}" (revision {config.revision})'
+def describe(node: str, assignment: Assignment, refusal: Refusal) -> str:
+    """What a refusal means for one node, in one sentence."""
+    source = assignment.config.source
+    kept = f'keeps "{source.key}" (revision {assignment.config.revision})' if source is not None else "stays unshared"
+    return f"{node} {kept}: {refusal.text}"
 
 
 def assign(catalog: Catalog, node: Node, gpu_node: GPUNode | None) -> Assignment:
@@ -81,7 +75,7 @@ def condition_of(node: str, assignment: Assignment) -> Condition:
     """
     refusal = assignment.refusal
     if refusal is not None:
-        reason, message = refusal.reason, assignment.describe(node)
+        reason, message = refusal.reason, describe(node, assignment, refusal)
     else:
         reason, message = _REASONS[assignment.config.reason], _named(assignment)
     return Condition(
@@ -142,7 +136,7 @@ def _policy_refusal(catalog: Catalog) -> Refusal | None:
 
 def _with_nodes(refusal: Refusal, nodes: list[str], assignments: Mapping[str, Assignment]) -> Refusal:
     if len(nodes) == 1:
-        return replace(refusal, text=assignments[nodes[0]].describe(nodes[0]))
+        return replace(refusal, text=describe(nodes[0], assignments[nodes[0]], refusal))
     return replace(refusal, text=f"{refusal.text}; {wording.listed(nodes)} keep what they have")
 
 

@@ -15,7 +15,7 @@ from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import status
-from gpushare.plan.assignments import Assignment
+from gpushare.plan.assignments import Assignment, describe
 from gpushare.plan.rollouts import Phase, Progress, title_of
 from gpushare.plan.snapshot import Node, Policy
 
@@ -168,7 +168,7 @@ def node_notes(node: Node, assignment: Assignment, progress: Progress, *, stored
     """
     key = ObjectKey(manifests.NODE, node.name)
     if assignment.refusal is not None:
-        reason, kind, text = "ConfigRefused", EventType.WARNING, assignment.describe(node.name)
+        reason, kind, text = "ConfigRefused", EventType.WARNING, describe(node.name, assignment, assignment.refusal)
     elif progress.phase is Phase.WAITING:
         return {(key, "config"): Note(event=None)}
     elif progress.phase is Phase.REFUSED:

@@ -79,7 +79,7 @@ def test_choice(active: Policy, label: str, expected: tuple[ConfigReason, str, s
         ),
         pytest.param(
             {"policies": (sharing_policy("typo"),)},
-            ['"typo", which is not valid: typo: sharing.timeSlicing.resources[0].replica', '"replicas"'],
+            ['"typo", which is not valid: sharing.timeSlicing.resources[0].replica', '"replicas"'],
             id="invalid content",
         ),
         pytest.param(
@@ -105,7 +105,7 @@ def test_choice(active: Policy, label: str, expected: tuple[ConfigReason, str, s
             {"config_maps": (config_map(),)}, ["(it has no keys)"], id="no keys at all",
         ),
         pytest.param(
-            {"config_maps": (config_map(any="sharing: [\n"),)}, ["any:"], id="unreadable after an edit",
+            {"config_maps": (config_map(any="sharing: [\n"),)}, ['"any", which is not valid: line 2'], id="unreadable after an edit",
         ),
     ],
 )  # fmt: skip
@@ -155,14 +155,27 @@ def test_edit_is_one_write() -> None:
     assert (edited.gpu_node_conditions, edited.node_labels) == ((), ())
 
 
+def test_several_problems() -> None:
+    """Different mistakes on different nodes are all told, each with its node."""
+    nodes = (node("gpu01", config="tesla-t5"), node("gpu02", config="typo"), node("gpu03", config="other"))
+
+    found, _ = settle(snapshot(*nodes, policies=(sharing_policy(),), config_maps=MAPS))
+
+    condition = condition_of(found, CONFIG_VALID)
+    assert condition.reason == "SeveralProblems"
+    assert 'gpu01 stays unshared: the label names "tesla-t5"' in condition.message
+    assert 'gpu02 stays unshared: the label names "typo", which is not valid' in condition.message
+    assert "gpu03" not in condition.message
+
+
 def test_many_nodes_one_sentence() -> None:
-    """A problem that thousands of nodes share is told once, with a few of them by name."""
-    fleet = [node(f"gpu{number:04}", config="tesla-t5") for number in range(2000)]
+    """A problem that hundreds of nodes share is told once, with a few of them by name."""
+    fleet = [node(f"gpu{number:03}", config="tesla-t5") for number in range(500)]
 
     found, _ = settle(snapshot(*fleet, policies=(sharing_policy(),), config_maps=MAPS))
 
     message = condition_of(found, CONFIG_VALID).message
-    assert message.endswith("gpu0000, gpu0001, gpu0002 and 1997 more keep what they have")
+    assert message.endswith("gpu000, gpu001, gpu002 and 497 more keep what they have")
     assert len(message) < 400
 
 

@@ -71,6 +71,16 @@ def test_what_others_wrote_stays() -> None:
     assert found.policies[0].conditions[0] == theirs
 
 
+def test_nothing_unmanaged() -> None:
+    """A policy that asks for nothing else leaves nothing to say."""
+    off = {name: {"enabled": False} for name in ("driver", "toolkit", "dcgm", "dcgmExporter", "migManager")}
+
+    found, _ = settle(snapshot(policies=(policy(**off),)))
+
+    condition = condition_of(found, status.UNMANAGED)
+    assert (condition.status, condition.message) == ("False", "")
+
+
 def test_to_json() -> None:
     """State and conditions are one patch."""
     [written] = build_plan(snapshot(), NOW).policies

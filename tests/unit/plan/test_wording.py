@@ -23,6 +23,7 @@ def test_joined() -> None:
     """Each sentence once."""
     assert wording.joined(["a", "b", "a"]) == "a; b"
     assert wording.joined([]) == ""
+    assert wording.joined(["a" * 40, "b"], 30) == "aaaaaaaaaaaa...; and 1 more"
 
 
 @given(st.lists(st.text(min_size=1, max_size=400), max_size=20), st.integers(60, 1024))

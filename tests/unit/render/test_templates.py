@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import jinja2
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 
 from gpushare.render.templates import render, to_yaml
 
@@ -38,6 +38,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(JSON)
 def test_values_stay_values(value: object) -> None:
     """Whatever a user wrote, it cannot become structure."""
