@@ -8,27 +8,28 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gpushare import labels
-from gpushare.agent import configuration, reporting
 from gpushare.agent.answering import Answering
 from gpushare.agent.deciding import Assignment, Decider, Decision
 from gpushare.agent.devices import DeviceWatch
 from gpushare.agent.health import XidFilter
 from gpushare.agent.keeping import keep
 from gpushare.agent.options import KUBELET_SOCKET, AgentOptions
-from gpushare.agent.publishing import Publisher
 from gpushare.agent.reconciling import Reconciler
-from gpushare.agent.reporting import Facts
 from gpushare.agent.serving_pools import Kubelet, ServingPools
-from gpushare.domain.gpunode import GPUNode
 from gpushare.errors import KubeletError
 from gpushare.host.files import HostFiles
 from gpushare.host.state import StateFile
 from gpushare.kube.cluster import Cluster
-from gpushare.kubelet.podresources import read_holders
 from gpushare.kubelet.values import ContainerDevices
 from gpushare.nvml.port import Nvml
+
+if TYPE_CHECKING:
+    # Everything about reporting is loaded where it is used: after the first list, which the kubelet is waiting for.
+    from gpushare.agent.publishing import Publisher
+    from gpushare.agent.reporting import Facts
+    from gpushare.domain.gpunode import GPUNode
 
 STATE_FILE = "/var/lib/gpushare/state.json"
 POD_RESOURCES_SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -60,13 +61,15 @@ class Agent:
         self._wake = asyncio.Event()
         self._allocated = asyncio.Event()
         self._assigned = asyncio.Event()
+        self._served = asyncio.Event()
+        """Set after the first pass."""
         self._assignment: Assignment | None = None
         self._decided_on: Assignment | None = None
         """What the last pass was about; a newer one may have come since."""
         self._labels: Mapping[str, str] = {}
         """As last known; they stay while the driver does not answer."""
         self._holders: Sequence[ContainerDevices] = ()
-        self._publisher = Publisher(cluster, options.node_name, log) if cluster is not None else None
+        self._publisher: Publisher | None = None
         self._devices = DeviceWatch(
             nvml, self._files, XidFilter.parse(options.health_checks), log, on_change=self._wake.set
         )
@@ -101,6 +104,9 @@ class Agent:
         decision = self._reconciler.decision
         if decision is None:
             return None
+        from gpushare import labels
+        from gpushare.agent.reporting import Facts
+
         inventory, pools = self._devices.inventory, self._pools.pools
         if inventory is not None:
             strategy = decision.settings.mig_strategy
@@ -131,9 +137,7 @@ class Agent:
         elif self._cluster is None:
             self._assign(Assignment())
         if self._cluster is not None:
-            works.append(self._follow_node)
-        if self._publisher is not None:
-            works.append(self._publisher.run)
+            works += self._cluster_works(self._cluster)
         if self._options.metrics_port:
             works.append(self._listen)
         return works
@@ -144,6 +148,7 @@ class Agent:
             self._wake.clear()
             assignment, before = self._assignment, self._reconciler.decision
             decision = await self._reconciler.reconcile(assignment, self._devices.inventory)
+            self._served.set()
             is_news = assignment != self._decided_on or before is None or _outcome(before) != _outcome(decision)
             self._decided_on = assignment
             if is_news:
@@ -168,6 +173,8 @@ class Agent:
     def _report(self, *, urgent: bool = False) -> None:
         if self._publisher is None or (facts := self.facts()) is None:
             return
+        from gpushare.agent import reporting
+
         self._publisher.offer(reporting.build_status(facts), urgent=urgent)
 
     def _assign(self, assignment: Assignment | None) -> None:
@@ -177,26 +184,35 @@ class Agent:
             self._wake.set()
 
     async def _follow_file(self) -> None:
+        from gpushare.agent import configuration
+
         await configuration.follow_file(self._files.path(self._options.config_file), self._assign)
 
-    async def _follow_node(self) -> None:
-        assert self._cluster is not None
-        await configuration.follow_node(self._cluster, self._options.node_name, self._see_node, self._log)
+    def _cluster_works(self, cluster: Cluster) -> list[Callable[[], Awaitable[None]]]:
+        from gpushare.agent import configuration
+        from gpushare.agent.publishing import Publisher
 
-    def _see_node(self, node: GPUNode | None) -> None:
-        if self._publisher is not None:
-            self._publisher.see(node)
-        if node is not None and not self._labels:
-            self._labels = node.status.labels
-        if not self._options.config_file:
-            # None as well: it ends the wait of the start, and leaves in force what is.
-            self._assign(configuration.assignment_of(node) if node is not None else None)
+        publisher = self._publisher = Publisher(cluster, self._options.node_name, self._log)
+
+        def see(node: GPUNode | None) -> None:
+            publisher.see(node)
+            if node is not None and not self._labels:
+                self._labels = node.status.labels
+            if not self._options.config_file:
+                # None as well: it ends the wait of the start, and leaves in force what is.
+                self._assign(configuration.assignment_of(node) if node is not None else None)
+
+        async def follow() -> None:
+            await configuration.follow_node(cluster, self._options.node_name, see, self._log)
+
+        return [follow, publisher.run]
 
     def _see_allocate(self) -> None:
         self._loop.call_soon_threadsafe(self._allocated.set)
 
     async def _follow_holders(self) -> None:
         """Asks the kubelet who holds what, after each Allocate and now and then, for nobody tells when a pod goes."""
+        await self._served.wait()
         while True:
             holders = await self._read_holders()
             if self._reconciler.is_held_back:
@@ -210,6 +226,8 @@ class Agent:
 
     async def _read_holders(self) -> Sequence[ContainerDevices]:
         """As the kubelet tells it, in an order of its own; as last known where it does not answer."""
+        from gpushare.kubelet.podresources import read_holders
+
         socket = self._files.path(POD_RESOURCES_SOCKET)
         with contextlib.suppress(KubeletError):
             found = await self._loop.run_in_executor(self._executor, read_holders, socket)
@@ -217,7 +235,8 @@ class Agent:
         return self._holders
 
     async def _listen(self) -> None:
-        from gpushare.agent.monitoring import Monitoring  # late: after the first list
+        await self._served.wait()
+        from gpushare.agent.monitoring import Monitoring
         from gpushare.serving.http import HttpServer
 
         server = HttpServer(Monitoring(self.facts).answer, self._log)

@@ -17,7 +17,7 @@ from gpushare.kubelet.values import Answers
 from gpushare.sharing import diffing
 
 FIRST_ATTEMPT_SECONDS = 1.0
-"""How long an old name waits for the new one to be registered before it goes empty."""
+"""How long everything that comes after waits for a new resource to be registered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,8 @@ class ServingPools:
                 self._served[name].server.offer(pool)
         for name, pool in changes.start.items():
             self._served[name] = self._start(pool)
+        await self._wait_for(changes.start)
         # Last, so that a renamed resource is there before the old name goes: pods in between find one of the two.
-        if changes.start and (emptied or changes.retire):
-            await self._wait_for(changes.start)
         for name, pool in emptied.items():
             self._served[name].server.offer(pool)
         for name in changes.retire:
@@ -109,6 +108,9 @@ class ServingPools:
         )
 
     async def _wait_for(self, names: Mapping[str, Pool]) -> None:
+        """Until each has met the kubelet once, so that the first report tells how that went."""
+        if not names:
+            return
         waits = [asyncio.create_task(self._served[name].life.tried.wait()) for name in names]
         await asyncio.wait(waits, timeout=FIRST_ATTEMPT_SECONDS)
         for wait in waits:

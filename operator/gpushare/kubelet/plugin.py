@@ -7,6 +7,7 @@ again is the business of `lifecycle`.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -87,6 +88,7 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
             KubeletError: the socket cannot be bound or does not answer.
         """
         self.stop()
+        self._check_place()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix=self.socket.name)
         server = grpc.server(self._threads)
         deviceplugin_pb2_grpc.add_DevicePluginServicer_to_server(self, server)
@@ -133,6 +135,14 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
         server.stop(DRAIN_SECONDS).wait()
         threads.shutdown()
         self._grpc = self._threads = None
+
+    def _check_place(self) -> None:
+        """Says what gRPC would only say to the standard error of the process."""
+        if not self.socket.parent.is_dir():
+            raise KubeletError(f"no kubelet: {self.socket.parent} does not exist")
+        length = len(os.fsencode(self.socket))
+        if length > sockets.MAX_PATH_BYTES:
+            raise KubeletError(f"{self.socket} has {length} bytes; a socket's path has {sockets.MAX_PATH_BYTES} at most")
 
     def _dial(self) -> None:
         with channels.connect(self.socket) as channel:

@@ -11,6 +11,8 @@ from typing import Self
 
 CONNECT_SECONDS = 0.5
 RECEIVE_BYTES = 4096
+MAX_PATH_BYTES = 107
+"""The kernel's limit for paths of unix sockets."""
 
 # RFC 9113: what a client says first, and the one frame that matters to us.
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -111,7 +113,7 @@ def _frame_types(received: bytes) -> Iterator[int]:
 
 
 def temporary_name(path: Path) -> Path:
-    """A name beside `path`, as short as can be: paths of unix sockets are at most 107 bytes long."""
+    """A name beside `path`, never longer than those of plugins' sockets."""
     return path.with_name(f".{secrets.token_hex(4)}")
 
 
