@@ -53,6 +53,11 @@ class Programs:
         call.log.info("thinking")
         raise RuntimeError("out of ideas")
 
+    async def quits(self, call: Invocation) -> int:
+        """Ends as scripts do."""
+        call.log.info("wrong usage")
+        raise SystemExit(2)
+
     async def listen(self, call: Invocation) -> int:
         """Answers a readiness probe: 503, then 200."""
         answers = itertools.chain([b"503 Not Yet"], itertools.repeat(b"200 OK"))
@@ -76,7 +81,7 @@ def programs() -> Programs:
 
 @pytest.fixture
 async def nodes(programs: Programs) -> AsyncIterator[Nodes]:
-    names = ("serve", "end", "deaf", "broken", "listen")
+    names = ("serve", "end", "deaf", "broken", "quits", "listen")
     async with running("gpu01", programs={name: getattr(programs, name) for name in names}) as found:
         yield found
 
@@ -215,13 +220,17 @@ async def test_crash_loop(nodes: Nodes, programs: Programs) -> None:
     )
 
 
-async def test_traceback(nodes: Nodes) -> None:
-    """A program that breaks ends with 1, and its log says why."""
-    await nodes.run("agent", containers=[ours("broken")], restartPolicy="Never")
+@pytest.mark.parametrize(
+    ("program", "code", "last"),
+    [("broken", 1, "RuntimeError: out of ideas"), ("quits", 2, "I wrong usage")],
+)
+async def test_bad_ends(nodes: Nodes, program: str, code: int, last: str) -> None:
+    """A program that breaks ends with 1 and a traceback in its log, one that exits with its own code."""
+    await nodes.run("agent", containers=[ours(program)], restartPolicy="Never")
     pod = await nodes.until_phase("agent", "Failed")
 
-    assert state_of(pod)["terminated"]["exitCode"] == 1
-    assert nodes.log("agent", "main")[-1] == "RuntimeError: out of ideas"
+    assert state_of(pod)["terminated"]["exitCode"] == code
+    assert nodes.log("agent", "main")[-1] == last
 
 
 async def test_unknown_program(nodes: Nodes) -> None:

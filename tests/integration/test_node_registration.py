@@ -62,6 +62,17 @@ async def test_node_that_is_there_already() -> None:
     assert node["metadata"]["labels"]["kubernetes.io/hostname"] == "gpu01"
 
 
+async def test_node_that_was_deleted() -> None:
+    """A kubelet does not make its Node again while it runs, but when it starts."""
+    async with running("gpu01") as nodes:
+        await nodes.plug("gpu01", pool_of(GPU, "a"))
+        await nodes.until_amounts("gpu01", GPU, "1", "1")
+        await nodes.cluster.delete(manifests.NODE, "gpu01")
+        await nodes.fleet.nodes["gpu01"].restart()
+        await nodes.plug("gpu01", pool_of(GPU, "a", "b"))
+        await nodes.until_amounts("gpu01", GPU, "2", "2")
+
+
 async def test_api_server_that_goes_away() -> None:
     """Nodes and pods outlive a restart of the API server, and what changed meanwhile is written when it is back."""
     async with running("gpu01") as nodes:

@@ -78,7 +78,14 @@ class SimulatedNode:
         `port` is where the logs of its pods are served.
         """
         self._root.mkdir(parents=True, exist_ok=True)
-        await self._plugins.start()
+        try:
+            await self._plugins.start()
+            await self._run(port, stop)
+        finally:
+            await self._plugins.stop()
+            shutil.rmtree(self._root / "c", ignore_errors=True)
+
+    async def _run(self, port: int, stop: asyncio.Event) -> None:
         jobs = [asyncio.create_task(self._keeper.run(port)), asyncio.create_task(self._recorder.run())]
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -89,8 +96,6 @@ class SimulatedNode:
             for job in jobs:
                 job.cancel()
             await asyncio.wait(jobs)
-            await self._plugins.stop()
-            shutil.rmtree(self._root / "c", ignore_errors=True)
         for job in jobs:
             if not job.cancelled():
                 job.result()  # a job never ends by itself; it broke
@@ -100,14 +105,14 @@ class SimulatedNode:
         await self._keeper.registered.wait()
 
     async def restart(self) -> None:
-        """Restarts the kubelet: its sockets are made anew, plugins have to register again, pods run on.
+        """Restarts the kubelet: it registers again, its sockets are made anew, so must be its plugins; pods run on.
 
         Raises:
             KubeletError: a socket cannot be bound.
         """
         await self._plugins.stop()
-        await self._keeper.announce_start()
         await self._plugins.start()
+        await self._keeper.register_again()
 
     def see(self, pod: Manifest) -> None:
         """The watch shows a pod of this node, new or changed."""

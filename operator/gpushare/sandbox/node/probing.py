@@ -66,6 +66,8 @@ class Prober:
             return "context deadline exceeded"
         except OSError as error:
             return self._refused(error)
+        except ValueError as error:
+            return str(error)  # no port of that name, or no HTTP
         return ""
 
     async def _get(self, http: Mapping[str, Any]) -> str:

@@ -45,6 +45,7 @@ class NodeKeeper:
         self._pace = pace
         self._log = log
         self._changed = asyncio.Event()
+        self._writing = asyncio.Lock()
         self._node: Manifest = {}
         self._port = 0
         self._since = ""
@@ -79,8 +80,13 @@ class NodeKeeper:
             elif not due:
                 await asyncio.sleep(min(1.0, self._pace.lease))
 
-    async def announce_start(self) -> None:
-        """Says in Events what a kubelet says when it starts."""
+    async def register_again(self) -> None:
+        """What a kubelet does when it starts anew: the Node is made where it is gone, else taken over with 0 devices."""
+        self._announce_start()
+        await self._attempt("register", self._register)
+        self.touch()
+
+    def _announce_start(self) -> None:
         about, name = voices.about_node(self._spec.name), self._spec.name
         self._recorder.normal(about, "Starting", "Starting kubelet.")
         for reason in ("NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"):
@@ -106,7 +112,7 @@ class NodeKeeper:
         return True
 
     async def _register_patiently(self) -> None:
-        await self.announce_start()
+        self._announce_start()
         backoff = Backoff()
         while True:
             if await self._attempt("register", self._register):
@@ -118,6 +124,11 @@ class NodeKeeper:
         self.registered.set()
 
     async def _register(self) -> None:
+        # Never beside a write of amounts: the older of two patches must not be the last to be remembered.
+        async with self._writing:
+            await self._create_or_adopt()
+
+    async def _create_or_adopt(self) -> None:
         self._since = timestamps.seconds_text(time.time())
         manifest = building.build_node(self._spec, self._port, self._since)
         found = await self._cluster.get(manifests.NODE, self._spec.name)
@@ -150,6 +161,10 @@ class NodeKeeper:
         self._beat_at = time.monotonic()
 
     async def _write(self) -> None:
+        async with self._writing:
+            await self._write_changes()
+
+    async def _write_changes(self) -> None:
         amounts = building.build_amounts(self._spec, self._counts())
         changed = {part: _difference(amounts[part], self._written.get(part) or {}) for part in amounts}
         late = time.monotonic() - self._beat_at >= _STATUS_SECONDS

@@ -111,6 +111,8 @@ async def _first_of(task: asyncio.Task[int], other: Coroutine[None, None, object
 async def _exit_code_of(program: Awaitable[int], invocation: Invocation, output: Output) -> int:
     try:
         return await program
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
     except Exception:
         # A process that ends with a traceback; the trace is in its output, as it would be.
         invocation.log.exception("unhandled exception")
