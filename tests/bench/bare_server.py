@@ -1,0 +1,36 @@
+"""A bare synchronous grpcio server with one fixed answer: `bare_server.py SOCKET`. What the agent is compared with."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+
+from gpushare.kubelet import deviceplugin_pb2 as pb
+from gpushare.kubelet import deviceplugin_pb2_grpc
+
+ANSWER = pb.AllocateResponse(
+    container_responses=[pb.ContainerAllocateResponse(envs={"NVIDIA_VISIBLE_DEVICES": "GPU-" + "0" * 32})]
+)
+
+
+class Bare(deviceplugin_pb2_grpc.DevicePluginServicer):
+    """Answers Allocate, whatever is asked."""
+
+    def GetDevicePluginOptions(self, *_: object) -> pb.DevicePluginOptions:  # noqa: N802 - gRPC's
+        """For whoever waits until it listens."""
+        return pb.DevicePluginOptions()
+
+    def Allocate(self, *_: object) -> pb.AllocateResponse:  # noqa: N802 - gRPC's
+        """The same answer each time."""
+        return ANSWER
+
+
+server = grpc.server(ThreadPoolExecutor(4))
+deviceplugin_pb2_grpc.add_DevicePluginServicer_to_server(Bare(), server)
+server.add_insecure_port(f"unix:{sys.argv[1]}")
+server.start()
+signal.signal(signal.SIGTERM, lambda *_: server.stop(0))
+server.wait_for_termination()
