@@ -20,8 +20,8 @@ class MemoryCluster:
 
     def __init__(self) -> None:
         self.objects: dict[tuple[Kind, str, str], Manifest] = {}
-        self.refusals: list[Exception] = []
-        """Raised one by one by the next writes."""
+        self.refusals: dict[str, Exception] = {}
+        """Raised once, by the next write whose description (see `writes`) begins so."""
         self.writes: list[str] = []
         """`verb Kind name[/subresource]` of every write, in order."""
         self._counter = itertools.count(1)
@@ -136,8 +136,8 @@ class MemoryCluster:
         """Nothing to close."""
 
     def _write(self, what: str) -> None:
-        if self.refusals:
-            raise self.refusals.pop(0)
+        for beginning in [known for known in self.refusals if what.startswith(known)]:
+            raise self.refusals.pop(beginning)
         self.writes.append(what)
 
     def _bind(self, binding: Manifest) -> Manifest:

@@ -18,7 +18,7 @@ async def test_record():
     cluster = MemoryCluster()
     recorder = Recorder(cluster, CountedEvents("c"), logging.getLogger(__name__))
     node = objects.node("gpu01")
-    cluster.refusals.append(ClusterRefused("no", code=403))
+    cluster.refusals["create Event"] = ClusterRefused("no", code=403)
     recorder.normal(node, "Lost", "nobody reads it")
     recorder.normal(node, "Starting", "hello")
     recorder.warning(node, "Failing", "oh")

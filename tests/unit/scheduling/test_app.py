@@ -97,8 +97,8 @@ async def test_binding_fails():
     cluster = MemoryCluster()
     await cluster.create(objects.node("a"))
     async with running(cluster):
+        cluster.refusals["bind Pod"] = ClusterUnavailable("restarting")
         await cluster.create(objects.pod("one"))
-        cluster.refusals.append(ClusterUnavailable("restarting"))
         await cluster.until(lambda: node_of(cluster, "one") == "a")
 
 

@@ -106,3 +106,12 @@ def test_seconds_until_change():
 
     assert deciding.seconds_until_change(replica_set(minReadySeconds=30), pods, objects.NOW + 10) == 20
     assert deciding.seconds_until_change(replica_set(), pods, objects.NOW) is None
+
+
+def test_seconds_held():
+    """A pod that has just failed is not replaced at once, or a cluster that admits none would fill up with them."""
+    failed, older = objects.pod(phase="Failed", age=1), objects.pod(phase="Failed", age=9)
+
+    assert deciding.seconds_held([older, failed, objects.pod()], objects.NOW - 1) == 1
+    assert deciding.seconds_held([older, failed], objects.NOW + 5) == 0
+    assert deciding.seconds_held([objects.pod()], objects.NOW) == 0

@@ -22,7 +22,6 @@ from gpushare.sandbox.scheduling import amounts, diagnosis, filtering, pending, 
 from gpushare.sandbox.scheduling.reporting import Reporter
 from gpushare.sandbox.scheduling.rooms import Room
 
-NAME = "default-scheduler"
 _RETRY_SECONDS = 300.0
 """As a real scheduler: however quiet the cluster is, pods that did not fit are tried again after this time."""
 
@@ -30,7 +29,7 @@ _RETRY_SECONDS = 300.0
 async def run(cluster: Cluster, log: logging.Logger, stop: asyncio.Event) -> None:
     """Schedules until `stop` is set."""
     caches = Caches(cluster, log)
-    recorder = Recorder(cluster, SerialEvents(NAME, f"{NAME}-sandbox"), log)
+    recorder = Recorder(cluster, SerialEvents(pending.SCHEDULER, f"{pending.SCHEDULER}-sandbox"), log)
     scheduler = Scheduler(cluster, caches, recorder, log)
     await looping.run_until(stop, caches.run(), recorder.run(), scheduler.run())
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Coroutine, Sequence
 
 from gpushare.domain import manifests
+from gpushare.domain.manifests import Manifest
 from gpushare.kube.cluster import Cluster
 from gpushare.sandbox.loops import caches as caching
 from gpushare.sandbox.loops import owners
@@ -42,12 +43,7 @@ class ReplicaSets:
             return  # the garbage collector takes its pods
         candidates = routing.in_namespace(self._pods, replica_set)
         pods = await self._writer.claim(replica_set, manifests.REPLICA_SET, candidates)
-        missing = deciding.missing_count(replica_set, pods)
-        if missing < 0:
-            await self._writer.delete_pods(replica_set, deciding.build_excess(pods, -missing))
-        template = replica_set["spec"]["template"]
-        created = [templates.build_pod(replica_set, manifests.REPLICA_SET, template, {}) for _ in range(missing)]
-        await self._writer.create_pods(replica_set, created)
+        await self._balance(key, replica_set, pods)
         # Again from the cache: it has what was just written.
         pods = [pod for pod in self._pods if owners.is_controlled_by(pod, replica_set)]
         now = time.time()
@@ -55,3 +51,15 @@ class ReplicaSets:
         wait = deciding.seconds_until_change(replica_set, pods, now)
         if wait is not None:
             self._loop.request_after(key, wait)
+
+    async def _balance(self, key: Key, replica_set: Manifest, pods: Sequence[Manifest]) -> None:
+        missing = deciding.missing_count(replica_set, pods)
+        held = deciding.seconds_held(pods, time.time())
+        if missing < 0:
+            await self._writer.delete_pods(replica_set, deciding.build_excess(pods, -missing))
+        elif missing and held:
+            self._loop.request_after(key, held)
+        else:
+            template = replica_set["spec"]["template"]
+            created = [templates.build_pod(replica_set, manifests.REPLICA_SET, template, {}) for _ in range(missing)]
+            await self._writer.create_pods(replica_set, created)

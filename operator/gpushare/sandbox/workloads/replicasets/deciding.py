@@ -7,16 +7,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.loops import caches, selectors
+from gpushare.sandbox.loops import caches, selectors, timestamps
 from gpushare.sandbox.workloads import pods as pod_facts
 
 _ANNOTATION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_REPLACE_SECONDS = 2.0
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def missing_count(replica_set: Manifest, pods: Sequence[Manifest]) -> int:
     """How many pods to create; negative when there are too many."""
     return int(replica_set["spec"].get("replicas", 1)) - sum(map(pod_facts.is_active, pods))
+
+
+def seconds_held(pods: Sequence[Manifest], now: float) -> float:
+    """How long no replacement may come after a pod has failed.
+
+    A real controller replaces such pods at once, and again, as fast as its cluster lets them fail: every few seconds.
+    Here all is faster, and a Deployment whose pods no node admits would fill the cluster with thousands of failed ones.
+    """
+    failed = [pod["metadata"]["creationTimestamp"] for pod in pods if pod_facts.phase_of(pod) == "Failed"]
+    return max(0.0, timestamps.epoch_of(max(failed)) + _REPLACE_SECONDS - now) if failed else 0.0
 
 
 def build_excess(pods: Sequence[Manifest], count: int) -> list[Manifest]:
