@@ -14,13 +14,12 @@ from pydantic_core import PydanticCustomError
 
 from gpushare import names
 from gpushare.api.durations import read_duration
-from gpushare.api.sharing import DeviceSelection, IdStrategy, ListStrategy, OnShrink
+from gpushare.api.sharing import MAX_RESOURCE_NAME, DeviceSelection, IdStrategy, ListStrategy, OnShrink
 from gpushare.domain.devices import MigStrategy
 from gpushare.domain.pools import Allocation
 
 OWN_ERROR: Final = "gpushare"
 """Type of the errors whose message is already written for people."""
-MAX_NAME: Final = 63
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _HEX: Final = r"[0-9a-fA-F]"
 _UUID: Final = rf"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
@@ -46,8 +45,8 @@ def _resource_name(value: str) -> str:
         raise refusal(f'a resource name has "." where the MIG profile has "+"; write "{full.replace("+", ".")}"')
     if not _SUBDOMAIN.fullmatch(rest):
         raise refusal(f'"{value}" is not a resource name; use lower-case letters, digits, "-" and "."')
-    if len(full) > MAX_NAME:
-        raise refusal(f'"{full}" has {len(full)} characters; Kubernetes takes {MAX_NAME}')
+    if len(full) > MAX_RESOURCE_NAME:
+        raise refusal(f'"{full}" has {len(full)} characters; Kubernetes takes {MAX_RESOURCE_NAME}')
     return full
 
 

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from gpushare.domain.devices import MigStrategy
 from gpushare.domain.pools import Allocation, Strategy
+
+MAX_RESOURCE_NAME: Final = 63
+"""Characters that Kubernetes takes, the prefix included."""
 
 
 class ListStrategy(StrEnum):

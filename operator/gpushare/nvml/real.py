@@ -131,7 +131,8 @@ class RealNvml:
             try:
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
                 mask = pynvml.nvmlDeviceGetSupportedEventTypes(handle) & _ALL_KINDS
-                pynvml.nvmlDeviceRegisterEvents(handle, mask, self._events)
+                if mask:
+                    pynvml.nvmlDeviceRegisterEvents(handle, mask, self._events)
             except pynvml.NVMLError_NotSupported:
                 return False
             return bool(mask)

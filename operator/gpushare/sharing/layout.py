@@ -17,7 +17,8 @@ from gpushare.domain.pools import Share
 from gpushare.domain.shares import ShareId
 from gpushare.errors import Problem
 
-_PATH: Final = "flags.migStrategy"
+_PATH: Final = "migStrategy"
+"""Not of `flags`: a ClusterPolicy may have said it."""
 _COMPUTE_PART: Final = re.compile(r"\d+c\.")
 
 

@@ -251,6 +251,7 @@ def test_anchors_and_merges() -> None:
         pytest.param("resources: {gpus: [{pattern: '*', name: gpu}]}", "resources.gpus", "ignored", id="patterns"),
         pytest.param("resources: {mig: [{pattern: '*', name: x}]}", "resources.mig", "ignored", id="MIG patterns"),
         pytest.param("flags: {gfd: {sleepInterval: 60}}", "flags.gfd.sleepInterval", "nanoseconds", id="nanoseconds"),
+        pytest.param("gpushare: {slots: 4}", "gpushare.slots", "without fractions", id="fractions, but none"),
         pytest.param(
             shared("{name: gpu, replicas: 1, rename: x}"),
             "sharing.timeSlicing.resources[0].rename",

@@ -238,7 +238,7 @@ ENTRY = "sharing.timeSlicing.resources[0]"
             "gpushare: {fractions: hami}",
             "gpushare.fractions",
             1,
-            '"hami" is not served by this version; remove it, and share by timeSlicing or mps',
+            '"hami" is not served by this version; remove it, and share by timeSlicing',
             id="fractions",
         ),
         pytest.param(

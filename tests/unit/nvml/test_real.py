@@ -237,7 +237,7 @@ def test_events_not_supported(nvml: RealNvml, library: FakeLibrary) -> None:
     library.failing["nvmlDeviceRegisterEvents"] = pynvml.NVML_ERROR_NOT_SUPPORTED
     assert not nvml.register_events(1)
 
-    library.failing["nvmlDeviceRegisterEvents"] = pynvml.NVML_ERROR_GPU_IS_LOST
+    library.failing = {"nvmlDeviceRegisterEvents": pynvml.NVML_ERROR_GPU_IS_LOST}
     with pytest.raises(GpuLost, match="GPU 1"):
         nvml.register_events(1)
 
