@@ -70,6 +70,22 @@ def is_reset(obj: Manifest) -> bool:
     return bool(obj.get("metadata", {}).get("managedFields") == [{}])
 
 
+def is_unchanged(new: Manifest, old: Manifest) -> bool:
+    """Whether two states of an object are the same; times of entries alone are no difference.
+
+    An apply of an empty map owns it and has a new time, while the map itself is not stored.
+    """
+    if new == old:
+        return True
+    return _without_times(new) == _without_times(old)
+
+
+def _without_times(obj: Manifest) -> Manifest:
+    metadata = obj["metadata"]
+    entries = [{**entry, "time": ""} for entry in metadata.get("managedFields") or ()]
+    return {**obj, "metadata": {**metadata, "managedFields": entries}}
+
+
 def write(obj: Manifest, entries: Iterable[Entry]) -> None:
     """Puts the entries into an object, in place, in a real server's order; none at all where nobody owns anything."""
     metadata = obj.setdefault("metadata", {})

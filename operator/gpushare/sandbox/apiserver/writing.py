@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import content, decoding, preparing, serverside_apply, statuses
+from gpushare.sandbox.apiserver import content, decoding, managed_fields, preparing, serverside_apply, statuses
 from gpushare.sandbox.apiserver.admission import Admission, random_suffix
 from gpushare.sandbox.apiserver.jsonvalues import copied
 from gpushare.sandbox.apiserver.managed_fields import Writer as FieldWriter
@@ -159,7 +159,7 @@ class Writer:
         if not applied:
             serverside_apply.track_update(before, new, kept.schema, _field_writer(kept, write))
         new["metadata"] = _ordered(new["metadata"])
-        if new == before:
+        if managed_fields.is_unchanged(new, before):
             # A write that changes nothing keeps the version: nobody who watches hears of it.
             return old
         metadata = new["metadata"]
