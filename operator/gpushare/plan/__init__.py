@@ -1,4 +1,8 @@
-"""What the cluster should look like: a snapshot goes in, a plan of objects, configurations, labels and status comes out.
+"""What the cluster should look like: a snapshot goes in, a plan of objects, configurations, labels, status and Events comes out.
+
+`reading` makes the values of a `snapshot`; `build` decides, by `policies` (which one counts), `catalogs` and `assignments`
+(which configuration a node gets), `nodes` (labels), `fleet` (all nodes of a pass), `components` and `pruning` (objects),
+`rollouts`, `status` and `events` (what people are told).
 
 Belongs here: pure decisions of the controller. Does not belong here: YAML, clients, clocks.
 """

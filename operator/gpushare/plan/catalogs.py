@@ -123,7 +123,7 @@ class Catalog:
         return Refusal(reason=KEY_NOT_FOUND, text=f'"{key}", which {self.title} does not have (it has {keys})')
 
     def _invalid(self, key: str, text: str) -> Refusal:
-        return Refusal(reason=INVALID, text=f'"{key}", which is not valid: {text}')
+        return Refusal(reason=INVALID, text=f'"{key}", which is not valid: {key}: {text}')
 
     def _warnings(self, parsed: ParsedSharing) -> list[str]:
         warnings = [str(warning) for warning in parsed.warnings]

@@ -79,7 +79,7 @@ def test_choice(active: Policy, label: str, expected: tuple[ConfigReason, str, s
         ),
         pytest.param(
             {"policies": (sharing_policy("typo"),)},
-            ['"typo", which is not valid: sharing.timeSlicing.resources[0].replica', '"replicas"'],
+            ['"typo", which is not valid: typo: sharing.timeSlicing.resources[0].replica', '"replicas"'],
             id="invalid content",
         ),
         pytest.param(
@@ -105,7 +105,7 @@ def test_choice(active: Policy, label: str, expected: tuple[ConfigReason, str, s
             {"config_maps": (config_map(),)}, ["(it has no keys)"], id="no keys at all",
         ),
         pytest.param(
-            {"config_maps": (config_map(any="sharing: [\n"),)}, ['"any", which is not valid: line 2'], id="unreadable after an edit",
+            {"config_maps": (config_map(any="sharing: [\n"),)}, ['"any", which is not valid: any: line 2'], id="unreadable after an edit",
         ),
     ],
 )  # fmt: skip
