@@ -35,10 +35,10 @@ def preferring(key):
         ),
         pytest.param(
             objects.pod(gpu="1"),
-            [objects.node("a", gpu="16"), objects.node("b", gpu="16")],
-            [objects.pod(node="a", gpu="4")],
+            [objects.node("a", gpu="32"), objects.node("b", gpu="8")],
+            [objects.pod(node="a", gpu="1")],
             "b",
-            id="the one with more GPUs left",
+            id="GPUs do not count, pods do",
         ),
         pytest.param(
             objects.pod(owner=OWNER),

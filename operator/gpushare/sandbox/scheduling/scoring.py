@@ -45,15 +45,14 @@ def _soft_taints(pod: Manifest, room: Room) -> int:
 
 
 def _emptiness(asked: Amounts, room: Room) -> float:
-    """Mean share of what stays free of cpu, memory and the extended resources that the pod asks for."""
-    resources = [amounts.CPU, amounts.MEMORY, *(name for name in asked if "/" in name)]
-    return sum(_free_share(name, asked, room) for name in resources) / len(resources)
+    """Mean share of cpu and memory that stays free. Extended resources do not count, as with a real scheduler's defaults."""
+    return sum(_free_share(name, asked, room) for name in _ASSUMED) / len(_ASSUMED)
 
 
 def _free_share(name: str, asked: Amounts, room: Room) -> float:
     whole = room.allocatable.get(name, 0)
     if not whole:
         return 0.0
-    unnamed = _ASSUMED.get(name, 0) * room.used.get(amounts.PODS, 0)
-    left = whole - max(room.used.get(name, 0), unnamed) - max(asked.get(name, 0), _ASSUMED.get(name, 0))
+    used = max(room.used.get(name, 0), _ASSUMED[name] * room.used.get(amounts.PODS, 0))
+    left = whole - used - max(asked.get(name, 0), _ASSUMED[name])
     return max(0.0, left / whole)
