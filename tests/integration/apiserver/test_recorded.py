@@ -1,0 +1,87 @@
+"""What people type, against the embedded server: every answer is that of a real Kubernetes 1.36.3.
+
+The suites ran against a real control plane with the same stand-in for kubelets; `recorded.json` holds its masked answers.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpushare.kube.credentials import Credentials
+from gpushare.kube.lean import LeanCluster
+from gpushare.sandbox import scheduling, workloads
+from gpushare.sandbox.apiserver.server import ApiServer, Settings
+from integration.apiserver.differences import compared
+from support import kubectl_suites
+from support.kubectl_suites import Answer
+from support.standin_kubelets import StandinKubelets, serving_logs
+
+HERE = Path(__file__).parent
+SUITES = ("preload", "everyday", "lists", "timeslicing")
+"""In this order: each goes on where the one before it ended."""
+RECORDED = {name: Answer(**answer) for name, answer in json.loads((HERE / "recorded.json").read_text()).items()}
+RECORDED_PORT = "20250"
+"""Of the kubelets, in the suites and in the recorded answers."""
+LOG = logging.getLogger("test")
+KUBECTL = kubectl_suites.find_kubectl("1.36")
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl 1.36, which the answers were recorded with; set KUBECTL"),
+]
+
+
+@contextlib.asynccontextmanager
+async def running_cluster() -> AsyncIterator[tuple[ApiServer, int]]:
+    """A server with controllers, a scheduler and kubelets; and the port of the kubelets."""
+    server = await ApiServer.start(Settings())
+    stop = asyncio.Event()
+    users = ("system:kube-controller-manager", "system:kube-scheduler", "admin")
+    clusters = [
+        LeanCluster(Credentials(server=server.url, ca=server.ca_pem, token=server.token(user))) for user in users
+    ]
+    async with serving_logs(server.authority) as port:
+        jobs = [
+            asyncio.create_task(workloads.run(clusters[0], LOG, stop)),
+            asyncio.create_task(scheduling.run(clusters[1], LOG, stop)),
+            asyncio.create_task(StandinKubelets(clusters[2], LOG).run()),
+        ]
+        try:
+            yield server, port
+        finally:
+            stop.set()
+            jobs[-1].cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
+            for cluster in clusters:
+                await cluster.close()
+            await server.stop()
+
+
+async def run_suites(folder: Path) -> dict[str, Answer]:
+    """All answers of the embedded server."""
+    answers = {}
+    async with running_cluster() as (server, port):
+        kubeconfig = folder / "kubeconfig"
+        text = yaml.safe_dump(server.kubeconfig("u", ("system:masters",)))
+        kubeconfig.write_text(text.replace("sandbox", "c"))
+        for suite in SUITES:
+            steps = kubectl_suites.load(HERE / "suites" / f"{suite}.yaml", {RECORDED_PORT: str(port)})
+            answers |= await kubectl_suites.run(steps, kubectl=KUBECTL, kubeconfig=kubeconfig, folder=folder / suite)
+    return {name: Answer(each.exit, each.text.replace(str(port), RECORDED_PORT)) for name, each in answers.items()}
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
+    return asyncio.run(run_suites(tmp_path_factory.mktemp("suites")))
+
+
+@pytest.mark.parametrize("case", [pytest.param(name, id=name) for name in RECORDED])
+def test_answer(case: str, answers: dict[str, Answer]) -> None:
+    """Exit code and text are those of a real server."""
+    assert compared(case, answers[case]) == compared(case, RECORDED[case])
