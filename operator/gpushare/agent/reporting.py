@@ -21,6 +21,7 @@ MAX_BYTES: Final = 128 * 1024
 """A status longer than that loses the ends of its longest lists; objects of 1.5 MB are refused by the API server."""
 _MAX_MESSAGE: Final = 1024
 _NOTE_BYTES: Final = 64
+"""Room for the note about what was left out of a list."""
 _ALLOCATIONS: Final = "allocations"
 _SHRINKING: Final = (_ALLOCATIONS, "devices", "problems")
 """Lists that can be long, what is missed least first."""
@@ -97,21 +98,21 @@ def truncated(status: dict[str, Any], limit: int = MAX_BYTES) -> dict[str, Any]:
         if surplus <= 0:
             break
         flat = _flattened(status[name]) if name == _ALLOCATIONS else status[name]
-        kept = _fitting(flat, _bytes(flat) - surplus)
+        sizes = [_bytes(item[1] if name == _ALLOCATIONS else item) + 1 for item in flat]
+        kept = _fitting(sizes, sum(sizes) - surplus - _NOTE_BYTES)
         left_out[name] = len(flat) - kept
         items = _regrouped(flat[:kept]) if name == _ALLOCATIONS else flat[:kept]
         status = {**status, name: items, "truncated": dict(left_out)}
     return status
 
 
-def _fitting(items: Sequence[Any], limit: int) -> int:
-    """How many items from the front fit into so many bytes, with room for the note about the others."""
-    room = limit - _NOTE_BYTES
-    for count, item in enumerate(items):
-        room -= _bytes(item) + 1
+def _fitting(sizes: Sequence[int], room: int) -> int:
+    """How many items from the front fit."""
+    for count, size in enumerate(sizes):
+        room -= size
         if room < 0:
             return count
-    return len(items)
+    return len(sizes)
 
 
 def _flattened(groups: Sequence[Mapping[str, Any]]) -> list[tuple[int, dict[str, Any]]]:

@@ -1,0 +1,132 @@
+"""What an agent remembers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from pathlib import Path
+
+import pytest
+
+from gpushare import __version__
+from gpushare.api.sharing import (
+    DeviceSelection,
+    DiscoveryFlags,
+    Extension,
+    Flags,
+    Imex,
+    ListStrategy,
+    OnShrink,
+    PluginFlags,
+    SharedResource,
+    SharingConfig,
+)
+from gpushare.domain.devices import MigStrategy
+from gpushare.domain.pools import Allocation, Strategy
+from gpushare.host import values
+from gpushare.host.state import LastGood, State, StateFile
+
+LOG = logging.getLogger("test")
+CONFIG = SharingConfig(
+    strategy=Strategy.TIME_SLICING,
+    resources=(
+        SharedResource(
+            path="sharing.timeSlicing.resources[0]",
+            name="nvidia.com/gpu",
+            replicas=4,
+            offered_as="nvidia.com/gpu.shared",
+            devices=DeviceSelection(refs=("0", "GPU-1")),
+        ),
+    ),
+    fail_requests_greater_than_one=True,
+    flags=Flags(
+        mig_strategy=MigStrategy.MIXED,
+        plugin=PluginFlags(device_list_strategy=(ListStrategy.ENVVAR,), pass_device_specs=False),
+        gfd=DiscoveryFlags(sleep_interval=math.inf),
+    ),
+    imex=Imex(channel_ids=(0,)),
+    extension=Extension(on_shrink=OnShrink.REFUSE, allocation=Allocation.PACKED),
+)
+STATE = State(
+    last_good=LastGood(content="text", mig_strategy="mixed", config=CONFIG),
+    resources=("nvidia.com/gpu", "nvidia.com/x"),
+)
+
+
+@pytest.mark.parametrize("state", [pytest.param(State(), id="empty"), pytest.param(STATE, id="whole")])
+def test_write_and_read(tmp_path: Path, state: State) -> None:
+    """Nothing is lost on the way through the disk."""
+    StateFile(tmp_path / "s/state.json", LOG).write(state)
+
+    assert state == StateFile(tmp_path / "s/state.json", LOG).read()
+
+
+def test_nothing_there(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A first start is no accident."""
+    assert StateFile(tmp_path / "state.json", LOG).read() == State()
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("[]", id="list"),
+        pytest.param("{", id="cut off"),
+        pytest.param('{"resources": 3}', id="wrong type"),
+        pytest.param('{"resources": [3]}', id="wrong items"),
+        pytest.param('{"last_good": {"content": "x"}}', id="half"),
+        pytest.param('{"nonsense": 1}', id="unknown key"),
+        pytest.param(
+            f'{{"version": "{__version__}", "last_good":'
+            '{"content": "", "mig_strategy": "", "config": {"strategy": "no"}}}',
+            id="unknown word",
+        ),
+    ],
+)
+def test_damage(tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning and a fresh start."""
+    path = tmp_path / "state.json"
+    path.write_text(text)
+
+    assert StateFile(path, LOG).read() == State()
+    assert caplog.messages == ["state file unusable: starting afresh"]
+
+
+def test_other_version_has_the_text_read_again(tmp_path: Path) -> None:
+    """What a text means may have changed; what was in force has not."""
+    path = tmp_path / "state.json"
+    StateFile(path, LOG).write(STATE)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": "0.0.0"}))
+
+    read = StateFile(path, LOG).read()
+
+    assert read.last_good == LastGood(content="text", mig_strategy="mixed", config=None)
+    assert read.resources == STATE.resources
+
+
+def test_same_state_is_not_written_again(tmp_path: Path) -> None:
+    """Disks of nodes wear out."""
+    path = tmp_path / "state.json"
+    file = StateFile(path, LOG)
+    file.write(STATE)
+    path.unlink()
+
+    file.write(STATE)
+
+    assert not path.exists()
+
+
+def test_unwritable(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning; the agent goes on."""
+    (tmp_path / "file").touch()
+
+    StateFile(tmp_path / "file/state.json", LOG).write(STATE)
+
+    assert caplog.messages == ["state file cannot be written"]
+
+
+def test_mappings() -> None:
+    """Encoded with their keys as text."""
+    assert values.encode({1: (Strategy.MPS,)}) == {"1": ["mps"]}
