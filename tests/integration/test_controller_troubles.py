@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import json
 import logging
+import signal
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,7 +15,10 @@ import yaml
 from gpushare import data, names
 from gpushare.controller import app
 from gpushare.domain import manifests
-from support.clusters import NAMESPACE, GpuCluster
+from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.api import Answer
+from gpushare.sandbox.apiserver.requests import Request, Response
+from support.clusters import IMAGE, NAMESPACE, GpuCluster
 from support.snapshots import time_slicing
 
 GPU_CLUSTERS = {
@@ -132,6 +138,72 @@ async def test_only_one_policy(cluster: GpuCluster) -> None:
         await cluster.until_condition("ConfigValid", "True", name="ours")
 
     assert "status" not in await cluster.get(manifests.CLUSTER_POLICY, "theirs")
+
+
+async def test_missing_right(cluster: GpuCluster) -> None:
+    """What the controller may not do stands on the policy, in the API server's words, and the rest is done."""
+    role = await cluster.get(manifests.ROLE, names.CONTROLLER, NAMESPACE)
+    rules = [rule for rule in role["rules"] if "daemonsets" not in rule["resources"]]
+    read_only = {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get", "list", "watch"]}
+    async with cluster.controller():
+        await cluster.admin.patch(manifests.ROLE, names.CONTROLLER, {"rules": [*rules, read_only]}, NAMESPACE)
+        await cluster.apply_policy()
+        await cluster.until_condition("Error", "True", saying='cannot patch resource "daemonsets"')
+        await cluster.until_config("gpu01", reason="none")
+
+        await cluster.admin.patch(manifests.ROLE, names.CONTROLLER, {"rules": role["rules"]}, NAMESPACE)
+
+        await cluster.until_condition("Error", "True", saying="is being")
+        assert await cluster.admin.get(manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE)
+
+
+async def test_server_without_streamed_lists(cluster: GpuCluster) -> None:
+    """An API server that refuses to stream lists is watched in the old way."""
+    handle = cluster.server.api.handle
+
+    async def older(request: Request) -> Answer:
+        if "sendInitialEvents" in request.query:
+            return Response.refused(statuses.ApiError(422, "Invalid", "sendInitialEvents: Forbidden: WatchList is off"))
+        return await handle(request)
+
+    cluster.server.api.handle = older  # type: ignore[method-assign]
+    async with cluster.controller():
+        await cluster.apply_policy()
+        await cluster.until_config("gpu01", reason="none")
+
+
+async def test_process(cluster: GpuCluster, tmp_path: Path) -> None:
+    """As a process: it logs JSON, tells how it is, and ends with 0 when it is told to."""
+    await cluster.apply_policy()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "gpushare", "controller", "--kubeconfig", str(cluster.write_kubeconfig())),
+        *("--metrics-port", "0", "--namespace", NAMESPACE),
+        env={"DEVICE_PLUGIN_IMAGE": IMAGE},
+        cwd=tmp_path,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        await cluster.until_config("gpu01", reason="none")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, log = await process.communicate()
+
+    assert process.returncode == 0, log.decode()
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert {"level", "message", "time"} <= lines[0].keys()
+    assert "leading" in [line["message"] for line in lines]
+
+
+async def test_help_and_wrong_usage() -> None:
+    """As a process: help ends with 0, what is wrong with 2 and one line."""
+    for argv, code, saying in ((["--help"], 0, b"--policy NAME"), (["--polcy"], 2, b"unrecognized arguments: --polcy")):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "gpushare", "controller", *argv),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out, _ = await process.communicate()
+        assert (process.returncode, saying in out) == (code, True), out
 
 
 @pytest.mark.parametrize(

@@ -92,11 +92,16 @@ class GpuCluster:
             if manifest["kind"] != "Deployment":
                 await self.admin.apply(manifest, manager="installer", force=True)
 
+    def write_kubeconfig(self) -> Path:
+        """A kubeconfig of the ServiceAccount that the chart gives the controller."""
+        path = self._folder / "controller.yaml"
+        path.write_text(yaml.safe_dump(self.server.kubeconfig(_ACCOUNT, _GROUPS)))
+        return path
+
     @contextlib.asynccontextmanager
     async def controller(self, *argv: str, identity: str = "controller-0") -> AsyncIterator[asyncio.Task[int]]:
         """The whole controller, as the ServiceAccount that the chart gives it."""
-        path = self._folder / "controller.yaml"
-        path.write_text(yaml.safe_dump(self.server.kubeconfig(_ACCOUNT, _GROUPS)))
+        path = self.write_kubeconfig()
         environ = {names.ENV_NAMESPACE: NAMESPACE, names.ENV_DEVICE_PLUGIN_IMAGE: IMAGE, "POD_NAME": identity}
         stop = asyncio.Event()
         task = asyncio.create_task(

@@ -43,7 +43,9 @@ def _log_json(level: str) -> None:
 
     handler = logging.StreamHandler()
     handler.setFormatter(
-        JsonFormatter("%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields={"asctime": "time"})
+        JsonFormatter(
+            "%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields={"asctime": "time", "levelname": "level"}
+        )
     )
     logging.basicConfig(level=level.upper(), handlers=[handler])
 

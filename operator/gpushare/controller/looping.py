@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from gpushare.errors import GpuShareError
 from gpushare.kube.backoff import Backoff
@@ -12,6 +13,18 @@ from gpushare.kube.backoff import Backoff
 QUIET_SECONDS = 0.05
 """How long the first wish for a pass waits for company: an edit comes as a burst of events."""
 _LONGEST_PAUSE_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Passes:
+    """What the loop has done so far."""
+
+    synced: bool = False
+    """Whether everything that exists has been seen once."""
+    done: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    """How long the last one took."""
 
 
 class Loop:
@@ -33,6 +46,7 @@ class Loop:
         self._due: float | None = None
         self._reasons: set[str] = set()
         self._asked = asyncio.Event()
+        self.passes = Passes()
 
     def request(self, reason: str, *, delay: float = QUIET_SECONDS) -> None:
         """Asks for a pass in `delay` seconds at the latest. The reason, one word, is for the log."""
@@ -52,6 +66,7 @@ class Loop:
             if await self._try(self._resync):
                 break
             await asyncio.sleep(backoff.next())
+        self.passes.synced = True
         self.request("start", delay=0)
         clock = asyncio.get_running_loop().time
         resync_at = clock() + self._resync_seconds
@@ -62,8 +77,10 @@ class Loop:
                 resync_at = clock() + (self._resync_seconds if worked else _LONGEST_PAUSE_SECONDS)
                 self.request("resync", delay=0)
             elif await self._try(self._pass):
+                self.passes.done += 1
                 backoff.reset()
             else:
+                self.passes.failed += 1
                 self.request("retry", delay=backoff.next())
 
     async def _try(self, act: Callable[[], Awaitable[None]]) -> bool:
@@ -94,7 +111,10 @@ class Loop:
 
     async def _pass(self) -> None:
         reasons, self._reasons, self._due = sorted(self._reasons), set(), None
-        started = asyncio.get_running_loop().time()
-        await self._run_pass()
-        seconds = round(asyncio.get_running_loop().time() - started, 3)
-        self._log.debug("pass done", extra={"reasons": reasons, "seconds": seconds})
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        try:
+            await self._run_pass()
+        finally:
+            self.passes.seconds = clock() - started
+        self._log.debug("pass done", extra={"reasons": reasons, "seconds": round(self.passes.seconds, 3)})

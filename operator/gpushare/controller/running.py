@@ -10,6 +10,7 @@ from gpushare.controller.effects import Effects
 from gpushare.controller.events import EventPoster
 from gpushare.controller.leading import Lease
 from gpushare.controller.looping import Loop
+from gpushare.controller.monitoring import Facts, Monitoring
 from gpushare.controller.operating import Operating
 from gpushare.controller.options import Options
 from gpushare.controller.reconciling import Reconciler
@@ -23,6 +24,7 @@ from gpushare.kube.credentials import Credentials
 from gpushare.plan.components import Component
 from gpushare.plan.snapshot import Settings
 from gpushare.render import decorate, ordering, templates
+from gpushare.serving.http import HttpServer
 
 
 class Controller:
@@ -33,6 +35,9 @@ class Controller:
     ) -> None:
         self._cluster = FullCluster(credentials, concurrency=64)
         self._log = log
+        self._metrics_port = options.metrics_port
+        self._served = False
+        self._leading = False
         self._lease = Lease(self._cluster, namespace, identity, log=log) if options.leader_elect else None
         self._store = Store(Settings(namespace=namespace, image=options.image, policy=options.policy))
         self._operating = Operating(credentials, namespace, see=self._see, log=log)
@@ -50,8 +55,11 @@ class Controller:
     async def run(self) -> None:
         """Runs until cancelled."""
         try:
-            await self._wait_for_kinds()
             async with asyncio.TaskGroup() as group:
+                if self._metrics_port is not None:
+                    group.create_task(self._listen(self._metrics_port))
+                await self._wait_for_kinds()
+                self._served = True
                 group.create_task(self._operating.run())
                 group.create_task(self._poster.run())
                 group.create_task(self._lead())
@@ -79,16 +87,32 @@ class Controller:
     async def _lead(self) -> None:
         """Runs passes while the Lease is ours; watches go on all the time, so that taking over is quick."""
         if self._lease is None:
+            self._leading = True
             await self._loop.run()
             return
         while True:
             await self._lease.acquire()
             passes = asyncio.create_task(self._loop.run())
+            self._leading = True
             try:
                 await self._lease.hold()
             finally:
+                self._leading = False
                 passes.cancel()
                 await asyncio.wait({passes})
+
+    async def _listen(self, port: int) -> None:
+        server = HttpServer(Monitoring(self._facts).answer, self._log)
+        try:
+            await server.start("", port)
+            await asyncio.Event().wait()
+        except OSError as error:
+            self._log.warning("no listener for metrics and health", extra={"reason": str(error)})
+        finally:
+            await server.stop()
+
+    def _facts(self) -> Facts:
+        return Facts(served=self._served, leading=self._leading, passes=self._loop.passes, objects=self._store.counts)
 
 
 def render(component: Component) -> list[Manifest]:

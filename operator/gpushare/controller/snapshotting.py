@@ -110,6 +110,11 @@ class Store:
         return self._live
 
     @property
+    def counts(self) -> dict[str, int]:
+        """How many objects of each kind count, by the plural of the kind."""
+        return {kind.plural: len(values) for kind, values in self._values.items()}
+
+    @property
     def sightings(self) -> int:
         """How often anything was seen so far: a moment, for `drop_others`."""
         return self._sightings

@@ -113,7 +113,7 @@ async def test_gone_meanwhile() -> None:
 async def test_refused(caplog: pytest.LogCaptureFixture) -> None:
     """An Event that cannot be posted is logged, and the next one is tried."""
     cluster = MemoryCluster()
-    cluster.refusals = [ClusterRefused("forbidden", code=403)]
+    cluster.refusals = {"create Event": ClusterRefused("forbidden", code=403)}
     async with posting(cluster) as poster:
         poster.post([note(NODE, message="a"), note(NODE, message="b")])
         await cluster.until(lambda: len(cluster.all(manifests.EVENT)) == 1)

@@ -1,0 +1,49 @@
+"""What the controller tells over HTTP."""
+
+import pytest
+
+from gpushare.controller.looping import Passes
+from gpushare.controller.monitoring import Facts, Monitoring
+from gpushare.serving.http import Request
+
+
+async def ask(path: str, facts: Facts) -> tuple[int, str]:
+    response = await Monitoring(lambda: facts).answer(Request(method="GET", path=path))
+    assert isinstance(response.body, bytes)
+    return response.status, response.body.decode()
+
+
+def facts(*, served: bool = True, leading: bool = True, synced: bool = True) -> Facts:
+    passes = Passes(synced=synced, done=3, failed=1, seconds=0.25)
+    return Facts(served=served, leading=leading, passes=passes, objects={"nodes": 2})
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "saying"),
+    [
+        pytest.param(facts(), 200, "ok", id="working"),
+        pytest.param(facts(leading=False, synced=False), 200, "ok", id="waiting for its turn"),
+        pytest.param(facts(served=False), 503, "ClusterPolicy and GPUNode", id="no kinds"),
+        pytest.param(facts(synced=False), 503, "watches", id="not all is seen"),
+    ],
+)
+async def test_ready(state: Facts, status: int, saying: str) -> None:
+    """Readiness says why not; health is only that it answers."""
+    code, body = await ask("/readyz", state)
+
+    assert code == status
+    assert saying in body
+    assert await ask("/healthz", state) == (200, "ok\n")
+
+
+async def test_metrics() -> None:
+    """Figures in Prometheus' format."""
+    _, body = await ask("/metrics", facts())
+
+    assert "gpushare_controller_passes 3.0" in body
+    assert 'gpushare_controller_objects{kind="nodes"} 2.0' in body
+
+
+async def test_anything_else() -> None:
+    """What is not there is said."""
+    assert (await ask("/", facts()))[0] == 404
