@@ -145,7 +145,8 @@ class Writer:
         self._complete(resource, new, None, write)
         if not applied:
             serverside_apply.track_update(None, new, kept.schema, _field_writer(kept, write))
-        metadata = new["metadata"] = _ordered(new["metadata"])
+        new = _arranged(new)
+        metadata = new["metadata"]
         if self.store.get(kept.key, metadata.get("namespace", ""), metadata["name"]):
             raise statuses.already_exists(resource, metadata["name"])
         return Record(new, 0) if write.dry_run else self.store.put(kept.key, new)
@@ -158,7 +159,7 @@ class Writer:
         self._complete(resource, new, before, write)
         if not applied:
             serverside_apply.track_update(before, new, kept.schema, _field_writer(kept, write))
-        new["metadata"] = _ordered(new["metadata"])
+        new = _arranged(new)
         if managed_fields.is_unchanged(new, before):
             # A write that changes nothing keeps the version: nobody who watches hears of it.
             return old
@@ -176,7 +177,7 @@ class Writer:
         self.admission.admit(resource.stored, new, old, write.user, write.warnings)
         causes = content.check(resource, new, old, write.subresource)
         if causes:
-            raise statuses.invalid(resource.kind, resource.group, new["metadata"]["name"], causes)
+            raise statuses.invalid(resource.stored.kind, resource.stored.group, new["metadata"]["name"], causes)
 
 
 def _decoded(resource: Resource, obj: Manifest, write: Write) -> Manifest:
@@ -234,6 +235,13 @@ def _keep_server_metadata(old: Manifest, new: Manifest) -> None:
             new.setdefault(name, old[name])
     new["resourceVersion"] = old["resourceVersion"]
     new.pop("selfLink", None)
+
+
+def _arranged(obj: Manifest) -> Manifest:
+    """An object in the order in which a server sends it: metadata first, status last."""
+    rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+    head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": _ordered(obj["metadata"])}
+    return {**head, **rest, **_only(obj, "status")}
 
 
 def _ordered(metadata: Manifest) -> Manifest:
