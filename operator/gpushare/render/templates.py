@@ -30,8 +30,13 @@ def render(component: str, values: Mapping[str, Any]) -> list[Manifest]:
     rendered: list[Manifest] = []
     for file in files:
         text = environment.get_template(f"{component}/{file}").render(values)
-        rendered += [manifest for manifest in yaml.load_all(text, _Loader) if manifest is not None]
+        rendered += parse(text)
     return rendered
+
+
+def parse(text: str) -> list[Manifest]:
+    """The manifests of a YAML stream. A document that is empty is left out."""
+    return [manifest for manifest in yaml.load_all(text, _Loader) if manifest is not None]
 
 
 # The C parser is ten times faster, and not in every build of PyYAML.

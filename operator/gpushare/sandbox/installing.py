@@ -9,8 +9,6 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-import yaml
-
 from gpushare import __version__, data, names
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
@@ -47,7 +45,7 @@ async def _apply(cluster: Cluster, wanted: Iterable[Manifest]) -> None:
 
 
 def _read(paths: Iterable[Path]) -> list[Manifest]:
-    return [manifest for path in paths for manifest in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+    return [manifest for path in paths for manifest in templates.parse(path.read_text(encoding="utf-8"))]
 
 
 async def _is_served(cluster: Cluster, kind: manifests.Kind) -> bool:
