@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -21,6 +24,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "WAIT_SECONDS", 0.05)
     monkeypatch.setattr(devices, "RECOVERY_SECONDS", 0.1)
     monkeypatch.setattr(devices, "READ_SECONDS", 0.3)
+    monkeypatch.setattr(devices, "FIRST_RETRY_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -252,9 +256,13 @@ async def test_mig_layout_changes() -> None:
         async with split.agent("--mig-strategy", "mixed"):
             await split.kubelet.until(lambda: split.kubelet.total("nvidia.com/mig-2g.10gb") == 1)
             split.nvml.split(0, ["1g.5gb", "1g.5gb"])
-            await split.kubelet.until(lambda: split.kubelet.total("nvidia.com/mig-1g.5gb") == 2)
+            await split.kubelet.until(
+                lambda: (
+                    split.kubelet.total("nvidia.com/mig-1g.5gb") == 2
+                    and split.kubelet.total("nvidia.com/mig-2g.10gb") == 0
+                )
+            )
 
-            assert split.kubelet.total("nvidia.com/mig-2g.10gb") == 0
             assert split.kubelet.total(GPU) == 0
 
 
@@ -273,3 +281,41 @@ async def test_shrinking_waits_for_pods(node: Machine, caplog: pytest.LogCapture
         node.holders.clear()
         await asyncio.to_thread(node.kubelet.clients[GPU].allocate, [[node.kubelet.ids(GPU)[0]]])
         await node.kubelet.until(lambda: node.kubelet.total(GPU) == 8)
+
+
+async def test_health_and_metrics(node: Machine) -> None:
+    """On one port, once there is something to tell; a port that is taken is no reason to end."""
+    node.kubelet.start()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with node.agent("--metrics-port", str(port)):
+        await node.kubelet.until(lambda: node.kubelet.total(GPU) == 4)
+        assert await fetched(f"http://127.0.0.1:{port}/readyz") == "ok\n"
+        assert 'gpushare_shares{resource="nvidia.com/gpu"' in await fetched(f"http://127.0.0.1:{port}/metrics")
+
+
+async def test_port_is_taken(node: Machine, caplog: pytest.LogCaptureFixture) -> None:
+    """Served all the same."""
+    node.kubelet.start()
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        async with node.agent("--metrics-port", str(taken.getsockname()[1])):
+            await until_logged(caplog, "no listener for metrics and health")
+            await node.kubelet.until(lambda: node.kubelet.total(GPU) == 4)
+
+
+async def fetched(url: str) -> str:
+    """What is there, once somebody listens."""
+
+    def fetch() -> str:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return str(answer.read().decode())
+
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                return await asyncio.to_thread(fetch)
+            except urllib.error.URLError:
+                await asyncio.sleep(0.02)

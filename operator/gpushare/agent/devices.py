@@ -26,6 +26,7 @@ READ_SECONDS = 30.0
 """Between two readings of everything, which notice a changed MIG layout, or a GPU that comes back."""
 RECOVERY_SECONDS = 5.0
 """The same while something cannot be read."""
+FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
 
 
@@ -55,7 +56,7 @@ class DeviceWatch:
         self._on_change = on_change
         self._marks: list[health.Mark] = []
         self._listened: set[str] = set()
-        self._retry_seconds = 1.0
+        self._retry_seconds = FIRST_RETRY_SECONDS
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nvml")
 
     async def run(self) -> None:
@@ -75,7 +76,7 @@ class DeviceWatch:
 
     async def _read(self) -> None:
         read, facts = await self._in_thread(self._read_now)
-        self._retry_seconds = 1.0
+        self._retry_seconds = FIRST_RETRY_SECONDS
         now = clock.now()
         self.facts = facts
         self._tell("", health.apply_marks(health.keep_lost(self.inventory, read, now), self._marks))

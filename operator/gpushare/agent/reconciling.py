@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import TypeVar
@@ -14,7 +14,6 @@ from gpushare.agent.deciding import Assignment, Decider, Decision
 from gpushare.agent.serving_pools import ServingPools
 from gpushare.api.sharing import OnShrink
 from gpushare.domain.devices import Inventory
-from gpushare.domain.pools import Pool
 from gpushare.errors import Problem
 from gpushare.host.state import LastGood, State, StateFile
 from gpushare.kubelet.values import ContainerDevices
@@ -46,6 +45,7 @@ class Reconciler:
         self._state_file = state_file
         self._executor = executor
         self._read_holders = read_holders
+        self._writing: asyncio.Task[None] | None = None
         self._state = state_file.read()
         if self._state.last_good is not None:
             decider.know(self._state.last_good)
@@ -65,8 +65,12 @@ class Reconciler:
         else:
             await self._apply(decision)
         self.decision = decision
-        await self._remember(decision)
         return decision
+
+    async def close(self) -> None:
+        """Waits until everything is written down."""
+        if self._writing is not None:
+            await self._writing
 
     async def _decide(self, assignment: Assignment | None, inventory: Inventory | None) -> Decision:
         # In a thread: the first text loads YAML and pydantic.
@@ -109,13 +113,22 @@ class Reconciler:
     async def _apply(self, decision: Decision) -> None:
         # First the way of answering: a share of the new list must not be answered in the old way.
         self._answering.options = decision.responses
+        self._remember(decision)
         await self._pools.apply(decision.pools)
 
-    async def _remember(self, decision: Decision) -> None:
-        known: Mapping[str, Pool] = decision.pools
-        resources = tuple(sorted({*self._state.resources, *known}))
-        self._state = State(last_good=decision.in_force or self._state.last_good, resources=resources)
-        await self._in_thread(lambda: self._state_file.write(self._state))
+    def _remember(self, decision: Decision) -> None:
+        """Writes it down at the same time as it is applied: an agent that is killed just after must find it."""
+        resources = tuple(sorted({*self._state.resources, *decision.pools}))
+        self._state = state = State(last_good=decision.in_force or self._state.last_good, resources=resources)
+        before = self._writing
+
+        async def write() -> None:
+            # One after the other, or an older one could win.
+            if before is not None:
+                await before
+            await self._in_thread(lambda: self._state_file.write(state))
+
+        self._writing = asyncio.create_task(write())
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, function)

@@ -93,7 +93,7 @@ class Agent:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-            await asyncio.gather(self._pools.stop(), self._devices.close())
+            await asyncio.gather(self._pools.stop(), self._devices.close(), self._reconciler.close())
             # Without waiting: a call to a kubelet that hangs may take some seconds yet.
             self._executor.shutdown(wait=False)
             if self._cluster is not None:

@@ -1,0 +1,152 @@
+"""Writing the status: when, how often, and what when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from gpushare.agent import publishing
+from gpushare.agent.publishing import Publisher
+from gpushare.domain.conditions import Condition
+from gpushare.domain.gpunode import GPUNode, GPUNodeStatus
+from gpushare.domain.manifests import Manifest
+from gpushare.errors import ClusterRefused, ClusterUnavailable, GpuShareError
+
+NODE = GPUNode(name="gpu01", uid="1")
+
+
+class Cluster:
+    """Takes what is applied, or refuses it."""
+
+    def __init__(self) -> None:
+        self.applied: asyncio.Queue[Manifest] = asyncio.Queue()
+        self.failures: list[GpuShareError] = []
+        self.manager = ""
+
+    async def apply(self, manifest: Manifest, *, manager: str, force: bool, subresource: str) -> Manifest:
+        if self.failures:
+            raise self.failures.pop(0)
+        assert (manager, force, subresource) == ("gpushare-agent", True, "status")
+        self.applied.put_nowait(manifest)
+        return manifest
+
+    async def next(self) -> Manifest:
+        async with asyncio.timeout(5):
+            return await self.applied.get()
+
+
+def status(number: int, *, good: bool = True) -> dict[str, Any]:
+    condition = Condition(type="T", status="True" if good else "False", reason="R")
+    return {"number": number, "conditions": [condition.to_json()]}
+
+
+@contextlib.asynccontextmanager
+async def running(cluster: Cluster) -> AsyncIterator[Publisher]:
+    publisher = Publisher(cluster, "gpu01", logging.getLogger("test"))  # type: ignore[arg-type]
+    task = asyncio.create_task(publisher.run())
+    try:
+        yield publisher
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_waits_for_the_object() -> None:
+    """There is nothing to write to before the controller has made it."""
+    cluster = Cluster()
+    async with running(cluster) as publisher:
+        publisher.offer(status(1), urgent=True)
+        publisher.see(None)
+        await asyncio.sleep(0)
+        assert cluster.applied.empty()
+        publisher.see(NODE)
+
+        manifest = await cluster.next()
+
+    assert manifest["metadata"] == {"name": "gpu01", "uid": "1"}
+    assert manifest["status"]["number"] == 1
+
+
+async def test_at_most_once_in_a_while_and_only_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not urgent waits; what was overtaken is never written; what is the same is not written."""
+    monkeypatch.setattr(publishing, "INTERVAL_SECONDS", 0.05)
+    cluster = Cluster()
+    async with running(cluster) as publisher:
+        publisher.see(NODE)
+        publisher.offer(status(1), urgent=False)
+        assert (await cluster.next())["status"]["number"] == 1
+        publisher.offer(status(2), urgent=False)
+        publisher.offer(status(3), urgent=False)
+        publisher.see(NODE)
+        assert (await cluster.next())["status"]["number"] == 3
+        publisher.offer(status(3), urgent=True)
+        publisher.offer(status(4), urgent=False)
+        publisher.offer(status(3), urgent=False)
+        await asyncio.sleep(0.1)
+
+    assert cluster.applied.empty()
+
+
+async def test_urgent_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result of a configuration does not wait for the pause to end."""
+    monkeypatch.setattr(publishing, "INTERVAL_SECONDS", 1000)
+    cluster = Cluster()
+    async with running(cluster) as publisher:
+        publisher.see(NODE)
+        publisher.offer(status(1), urgent=False)
+        await cluster.next()
+        publisher.offer(status(2), urgent=True)
+
+        assert (await cluster.next())["status"]["number"] == 2
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(ClusterUnavailable("no answer"), id="unavailable"),
+        pytest.param(ClusterRefused("forbidden", code=403), id="refused"),
+    ],
+)
+async def test_failures_are_tried_again(
+    failure: GpuShareError, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Until it works, with what is newest by then."""
+    monkeypatch.setattr(publishing, "REFUSED_SECONDS", 0.05)
+    cluster = Cluster()
+    cluster.failures = [failure]
+    async with running(cluster) as publisher:
+        publisher.see(NODE)
+        publisher.offer(status(1), urgent=False)
+
+        assert (await cluster.next())["status"]["number"] == 1
+    assert caplog.messages == ["status not published"]
+
+
+async def test_another_object_is_told_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was made anew under the same name has no status yet."""
+    cluster = Cluster()
+    async with running(cluster) as publisher:
+        publisher.see(NODE)
+        publisher.offer(status(1), urgent=False)
+        await cluster.next()
+        publisher.see(GPUNode(name="gpu01", uid="2"))
+
+        assert (await cluster.next())["metadata"]["uid"] == "2"
+
+
+async def test_conditions_keep_their_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is that of the change, also over a restart of the agent."""
+    monkeypatch.setattr(publishing.clock, "now", lambda: "now")
+    cluster = Cluster()
+    before = Condition(type="T", status="True", reason="R", last_transition_time="before")
+    async with running(cluster) as publisher:
+        publisher.see(GPUNode(name="gpu01", uid="1", status=GPUNodeStatus(conditions=(before,))))
+        publisher.offer(status(1), urgent=True)
+        assert (await cluster.next())["status"]["conditions"][0]["lastTransitionTime"] == "before"
+        publisher.offer(status(1, good=False), urgent=True)
+        assert (await cluster.next())["status"]["conditions"][0]["lastTransitionTime"] == "now"
