@@ -54,6 +54,8 @@ MANAGER_AGENT: Final = "gpushare-agent"
 
 # Own annotations and labels on objects that we create.
 ANNOTATION_HASH: Final = "gpushare.dev/template-hash"
+LABEL_SIMULATED: Final = "gpushare.dev/simulated"
+"""`true` on nodes that a sandbox has put into a real cluster."""
 LABEL_COMPONENT: Final = "app.kubernetes.io/component"
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 KOPF_PREFIX: Final = "gpushare.dev"

@@ -14,7 +14,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,11 +33,11 @@ from gpushare.kube.cluster import Cluster, EventType
 from gpushare.kube.credentials import Credentials
 from gpushare.kube.lean import LeanCluster
 from gpushare.nvml.simulated import SimulatedNvml
-from gpushare.sandbox import installing, scenario, scheduling, workloads
+from gpushare.sandbox import attaching, installing, scenario, scheduling, workloads
 from gpushare.sandbox.apiserver.server import ApiServer, Settings
 from gpushare.sandbox.node.fleet import NodeFleet
 from gpushare.sandbox.node.nodes import Site
-from gpushare.sandbox.node.specs import Endpoint
+from gpushare.sandbox.node.specs import Endpoint, NodeSpec
 from gpushare.sandbox.programs import build_programs
 
 LOGGER = "gpushare.sandbox"
@@ -86,6 +86,8 @@ class Sandbox:
         """None where a real API server is used."""
         self.fleet: NodeFleet | None = None
         self._cluster: Cluster | None = None
+        self._attached: list[str] = []
+        """Nodes that were put into a cluster of somebody else."""
 
     @property
     def cluster(self) -> Cluster:
@@ -112,12 +114,17 @@ class Sandbox:
     async def _start(self) -> None:
         # What start-up allocates lives as long as the process: the collector need not look at it again and again.
         gc.freeze()
+        specs = [node.spec for node in self.scenario.nodes]
         if self._options.attach_to is not None:
             access = credentials.from_kubeconfig(self._options.attach_to)
+            self._cluster = self._connect(access)
+            await attaching.check(self._cluster, (spec.name for spec in specs))
+            self._attached = [spec.name for spec in specs]
+            specs = list(map(attaching.mark, specs))
         else:
             access = await self._serve()
-        self._cluster = self._connect(access)
-        self.fleet = self._build_fleet(access)
+            self._cluster = self._connect(access)
+        self.fleet = self._build_fleet(access, specs)
         if self.server is not None:
             await installing.install_definitions(self._cluster)
             self._run("workloads", workloads.run(self._connect(access), self._log, self._stop))
@@ -139,7 +146,7 @@ class Sandbox:
         self._stack.push_async_callback(cluster.close)
         return cluster
 
-    def _build_fleet(self, access: Credentials) -> NodeFleet:
+    def _build_fleet(self, access: Credentials, specs: Sequence[NodeSpec]) -> NodeFleet:
         url = urlsplit(access.server)
         site = Site(
             cluster=self._connect(access),
@@ -147,7 +154,7 @@ class Sandbox:
             programs=build_programs(self.hardware),
             log=self._log,
         )
-        return NodeFleet([node.spec for node in self.scenario.nodes], self._folder, site)
+        return NodeFleet(specs, self._folder, site)
 
     def _run(self, name: str, job: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(job, name=name)
@@ -166,7 +173,12 @@ class Sandbox:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        await self._stack.aclose()
+        try:
+            # After the fleet has ended, or it would register them again.
+            if self._attached:
+                await attaching.remove(self.cluster, self._attached)
+        finally:
+            await self._stack.aclose()
 
     async def ready(self, stop: asyncio.Event | None = None) -> bool:
         """Waits until the policy is ready and every GPU node shows its GPUs; False when `stop` comes first.
