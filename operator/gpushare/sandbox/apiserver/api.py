@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from dataclasses import dataclass
@@ -122,7 +123,7 @@ class Api:
         if path.split("/")[1] in ("healthz", "readyz", "livez"):
             return Response(b"ok", content_type=_PLAIN)
         if path == "/version":
-            return Response.of(_version_of(self._version))
+            return Response(json.dumps(_version_of(self._version), indent=2).encode() + b"\n")
         if path.startswith("/openapi/v3"):
             return self._openapi.answer(request)
         if path.startswith("/api"):

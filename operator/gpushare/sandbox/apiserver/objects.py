@@ -131,6 +131,7 @@ class Objects:
         record = self._find(resource, target)
         patch = bodies.read_patch(request)
         new = _patched(resource, presenting.shown(resource, record), kind, patch)
+        bodies.check_name(new, record.name)
         write = replace(write, source=decoding.Source(_quoted(resource, kind, patch, new)))
         changed = self.writer.update(resource, record, new, write)
         return presenting.one(resource, changed, request, 200, write.warnings)

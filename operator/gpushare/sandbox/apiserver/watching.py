@@ -5,6 +5,7 @@ Every watch of a kind shares the encoding of an event, unless it asked for Table
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
@@ -116,9 +117,8 @@ class _Watch:
             lines = [line for event in events for line in self._translate(event)]
             now = time.monotonic()
             if now >= bookmark_at:
-                bookmark_at = (
-                    end if bookmark_at > end - 1 else min(now + _BOOKMARK_SECONDS, end - _LAST_BOOKMARK_SECONDS)
-                )
+                last = end - _LAST_BOOKMARK_SECONDS
+                bookmark_at = min(now + _BOOKMARK_SECONDS, last) if now < last else math.inf
                 lines += [self._bookmark()] if self._bookmarks else []
             if lines:
                 yield b"".join(lines)
