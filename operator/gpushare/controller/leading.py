@@ -20,9 +20,12 @@ from gpushare.kube.cluster import Cluster
 _DURATION_SECONDS = 15
 """How long a Lease counts that nobody renews: the longest gap after a crash."""
 _RENEW_SECONDS = 5.0
-_CLOCK_DIFFERENCE_SECONDS = 60.0
 _GIVE_UP_SECONDS = 10.0
 """Without a renewal for so long the leader stops, well before somebody else may start."""
+_RELEASE_SECONDS = 3.0
+"""A process that is asked to stop has half a minute for everything."""
+_CLOCK_DIFFERENCE_SECONDS = 60.0
+"""The most by which the clocks of two nodes are thought to differ."""
 
 
 class Lease:
@@ -81,14 +84,17 @@ class Lease:
     async def release(self) -> None:
         """Lets the next one lead at once. A failure only means that it has to wait."""
         try:
-            lease = await self._get()
-            if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
-                # Left out rather than emptied: an empty one is refused.
-                lease["spec"] = {**lease["spec"], "leaseDurationSeconds": 1}
-                del lease["spec"]["holderIdentity"]
-                await self._cluster.replace(lease)
-        except (ClusterUnavailable, ClusterRefused, Conflict) as error:
+            async with asyncio.timeout(_RELEASE_SECONDS):
+                await self._give_up()
+        except (ClusterUnavailable, ClusterRefused, Conflict, TimeoutError) as error:
             self._log.info("the lease was not released", extra={"reason": str(error)})
+
+    async def _give_up(self) -> None:
+        lease = await self._get()
+        if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
+            # Left out rather than emptied: an empty one is refused.
+            spec = {key: value for key, value in lease["spec"].items() if key != "holderIdentity"}
+            await self._cluster.replace({**lease, "spec": {**spec, "leaseDurationSeconds": 1}})
 
     async def _try(self) -> str:
         """Takes or renews the Lease where that is allowed. Returns who holds it now."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from gpushare.errors import GpuShareError
+from gpushare.errors import Conflict, GpuShareError
 from gpushare.kube.backoff import Backoff
 
 QUIET_SECONDS = 0.05
@@ -86,6 +86,9 @@ class Loop:
     async def _try(self, act: Callable[[], Awaitable[None]]) -> bool:
         try:
             await act()
+        except Conflict as error:
+            # Somebody was quicker, which the watch is about to tell.
+            self._log.info("pass overtaken", extra={"reason": str(error)})
         except GpuShareError as error:
             self._log.warning("pass failed", extra={"reason": str(error)})
         except Exception:  # noqa: BLE001 - a defect of ours, or an object that nobody thought of, must stop nothing

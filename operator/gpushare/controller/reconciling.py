@@ -11,7 +11,7 @@ from gpushare.controller.events import EventPoster
 from gpushare.controller.snapshotting import WATCHED, Store
 from gpushare.domain import manifests
 from gpushare.domain.manifests import ObjectKey
-from gpushare.errors import ClusterRefused, ClusterUnavailable, GpuShareError
+from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict, GpuShareError
 from gpushare.kube.cluster import Cluster
 from gpushare.plan import policies
 from gpushare.plan.build import Plan, build_plan
@@ -20,7 +20,7 @@ from gpushare.plan.status import PolicyStatus
 
 _STATUS_SECONDS = 1.0
 """The status of one policy is not written more often."""
-_SEARCH_SECONDS = 30.0
+_SEARCH_SECONDS = 10.0
 """How often a missing ConfigMap is looked for in other namespaces; in ours, a watch tells at once."""
 
 _WATCH_SECONDS = 5.0
@@ -82,17 +82,17 @@ class Reconciler:
             raise
 
     async def run_pass(self) -> None:
-        """Raises the first thing that failed, after everything else was tried."""
+        """Raises what failed, after everything else was tried; where it was more than one, the worst of it."""
         await self._search_config_map()
         plan = build_plan(self._store.snapshot(), _now(), self._standing)
         failures = await self._carry_out(plan)
         self._poster.post(plan.events)
         self._standing = plan.standing
         failures += await self._report(plan.policies)
-        for failure in failures[1:]:
-            self._log.warning("write failed", extra={"reason": str(failure)})
         if failures:
-            raise failures[0]
+            self._log.info("writes failed", extra={"count": len(failures)})
+            # A conflict solves itself by the next pass, the others may not.
+            raise min(failures, key=lambda failure: isinstance(failure, Conflict))
 
     async def _carry_out(self, plan: Plan) -> list[GpuShareError]:
         effects = self._effects
