@@ -226,9 +226,10 @@ def test_apply_again_changes_nothing(steps: list[tuple[str, dict[str, str], bool
         if by_update and obj is not None:
             obj = update(obj, f"update-{manager}", data={**obj.get("data", {}), **data})
             continue
-        obj = stored(apply(obj, config_map(**data), manager, force=True, now="t1"))
+        config = stored(config_map(**data))
+        obj = stored(apply(obj, config, manager, force=True, now="t1"))
         assert obj.get("data", {}).items() >= data.items()
-        again = stored(apply(obj, config_map(**data), manager, now="t2"))
+        again = stored(apply(obj, config, manager, now="t2"))
         assert managed_fields.is_unchanged(again, obj)
 
 

@@ -75,12 +75,12 @@ def _fill(value: Any, schema: Schema, *, kept: frozenset[str] = frozenset()) -> 
 
 
 def _fill_field(parent: dict[str, Any], name: str, schema: Schema) -> None:
-    if not _is_wrong_null(parent[name], schema):
-        _fill(parent[name], schema)
-    elif "default" in schema.raw:
+    if _is_wrong_null(parent[name], schema):
+        if "default" not in schema.raw:
+            del parent[name]
+            return
         parent[name] = copied(schema.raw["default"])
-    else:
-        del parent[name]
+    _fill(parent[name], schema)
 
 
 def _is_wrong_null(value: Any, schema: Schema) -> bool:
