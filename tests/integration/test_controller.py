@@ -171,6 +171,29 @@ async def test_opt_out(cluster: GpuCluster) -> None:
     assert labels["nvidia.com/gpu.deploy.driver"] == "true"
 
 
+async def test_switched_off(cluster: GpuCluster) -> None:
+    """A policy that no longer wants the plugin loses all that it brought, and only that."""
+    theirs = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "theirs", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/managed-by": "helm"}},
+    }
+    await cluster.admin.create(theirs)
+    async with cluster.controller("--leader-elect=false"):
+        await cluster.apply_policy()
+        await cluster.until_config("gpu01", reason="none")
+        for key in OBJECTS:
+            await cluster.until(f"{key[1]} is there", lambda key=key: cluster.admin.get(*key))
+
+        await cluster.patch_policy({"devicePlugin": {"enabled": False}})
+
+        for key in (*OBJECTS, (manifests.GPU_NODE, "gpu01", "")):
+            await cluster.until(f"{key[1]} is gone", lambda key=key: _gone(cluster, key))
+        assert (await labels_of(cluster, "gpu01"))[names.LABEL_PRESENT] == "true"
+    assert await cluster.admin.get(manifests.SERVICE_ACCOUNT, "theirs", NAMESPACE)
+    assert await cluster.admin.get(manifests.LEASE, names.LEASE, NAMESPACE) is None
+
+
 async def test_drift(cluster: GpuCluster) -> None:
     """What somebody changes or deletes of our objects is mended; what they add stays."""
     async with cluster.controller():

@@ -1,6 +1,7 @@
 """Credentials from a pod and from kubeconfig files."""
 
 import base64
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 from gpushare.errors import UsageError
 from gpushare.kube import credentials
 from gpushare.kube.credentials import Credentials, TokenReader
+from gpushare.sandbox.apiserver.tls import Authority
 
 PEM = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
 
@@ -147,3 +149,24 @@ def test_bad_certificates() -> None:
     """A CA that is no PEM is the user's to mend."""
     with pytest.raises(UsageError, match="certificates for https://h"):
         credentials.tls_context(Credentials(server="https://h", ca="nonsense"))
+
+
+def test_client_certificate() -> None:
+    """A client certificate is taken from memory; one that does not fit its key is named."""
+    authority = Authority.create("test")
+    certificate, key = authority.issue("someone", ("localhost",), ())
+    _, other_key = authority.issue("another", ("localhost",), ())
+    mine = Credentials(server="https://h", ca=authority.pem, client_certificate=certificate, client_key=key)
+
+    assert credentials.tls_context(mine) is not None
+    with pytest.raises(UsageError, match="certificates for https://h"):
+        credentials.tls_context(dataclasses.replace(mine, client_key=other_key))
+
+
+def test_no_verification() -> None:
+    """What a kubeconfig says of trust is done: no check where it wants none, no TLS where there is none."""
+    context = credentials.tls_context(Credentials(server="https://h", insecure=True))
+
+    assert context is not None
+    assert not context.check_hostname
+    assert credentials.tls_context(Credentials(server="http://h")) is None
