@@ -103,7 +103,11 @@ class _Walk:
                 self.unknown.append(place.path_of(key))
                 continue
             child = schema.child(key)
-            decoded = None if item is None else self._typed(item, child, place.step(key, schema))
+            if item is None or (child.is_plain_text and isinstance(item, str)):
+                # By far the most frequent: no place is needed for what cannot be wrong.
+                decoded = item
+            else:
+                decoded = self._typed(item, child, place.step(key, schema))
             if not (schema.declares(key) and _is_left_out(key, decoded, child, schema)):
                 result[key] = decoded if decoded is not None else ""
         return result

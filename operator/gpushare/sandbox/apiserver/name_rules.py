@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Final, TypeAlias
 
-Rule: TypeAlias = Callable[[str], Iterator[str]]
+Rule: TypeAlias = Callable[[str], Iterable[str]]
 """Yields what is wrong with a text."""
 
 _SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -63,8 +64,14 @@ def path_segment(text: str) -> Iterator[str]:
             yield f"may not contain '{part}'"
 
 
-def qualified_name(text: str) -> Iterator[str]:
+@lru_cache(maxsize=8192)
+def qualified_name(text: str) -> tuple[str, ...]:
     """A label key, an annotation key, a finalizer: a name with an optional DNS prefix."""
+    # Kept, since the same few keys come with every write of every object.
+    return tuple(_check_qualified_name(text))
+
+
+def _check_qualified_name(text: str) -> Iterator[str]:
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
         yield f"a valid label key {_QUALIFIED_TEXT} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -81,8 +88,13 @@ def qualified_name(text: str) -> Iterator[str]:
         yield f"name part {_QUALIFIED_TEXT}"
 
 
-def label_value(text: str) -> Iterator[str]:
+@lru_cache(maxsize=8192)
+def label_value(text: str) -> tuple[str, ...]:
     """The value of a label."""
+    return tuple(_check_label_value(text))
+
+
+def _check_label_value(text: str) -> Iterator[str]:
     yield from _length(text, _LONGEST_LABEL)
     if not re.fullmatch(_VALUE, text):
         yield (

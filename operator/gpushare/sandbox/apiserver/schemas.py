@@ -43,8 +43,8 @@ class Schema:
     """What is known about one value: its type, its children, how lists merge. Children are resolved once and kept."""
 
     __slots__ = (
-        "_children", "_items", "additional", "definition", "format", "is_atomic_map", "list_keys", "list_type", "patch_key",
-        "patch_strategies", "preserves", "properties", "raw", "required", "type",
+        "_children", "_items", "additional", "definition", "format", "is_atomic_map", "is_plain_text", "list_keys",
+        "list_type", "patch_key", "patch_strategies", "preserves", "properties", "raw", "required", "type",
     )  # fmt: skip
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
@@ -67,6 +67,10 @@ class Schema:
             bool(raw.get("x-kubernetes-preserve-unknown-fields")) or self.definition in _FREE or not raw
         )
         """Whether fields that are not declared are kept, whatever they are."""
+        self.is_plain_text: bool = (
+            self.type == "string" and self.format != "byte" and self.definition not in (TIME, MICRO_TIME)
+        )
+        """Whether any text is a good value, and stays as it is."""
         self._children: dict[str, Schema] = {}
         self._items: Schema | None = None
 

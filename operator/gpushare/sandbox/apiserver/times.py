@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 SECONDS_LAYOUT: Final = "2006-01-02T15:04:05Z07:00"
@@ -67,6 +68,7 @@ def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
 
 
+@lru_cache(maxsize=4096)
 def _parse(text: str, layout: str) -> datetime:
     micros = (r"\.\d{6}(?!\d)", ".000000") if layout == MICROS_LAYOUT else (r"(?:\.\d+)?", "")
     rest = text

@@ -18,7 +18,7 @@ def is_extended(name: str) -> bool:
     """Whether a resource is one that plugins or administrators add: whole numbers, requests equal to limits."""
     if "/" not in name or _NATIVE_DOMAIN in name or name.startswith(_QUOTA_PREFIX):
         return False
-    return next(name_rules.qualified_name(f"{_QUOTA_PREFIX}{name}"), None) is None
+    return not name_rules.qualified_name(f"{_QUOTA_PREFIX}{name}")
 
 
 def check_requirements(resources: Mapping[str, Any], field: str) -> Iterator[Cause]:
@@ -50,7 +50,7 @@ def check_amounts(amounts: Mapping[str, Any], field: str) -> Iterator[Cause]:
 
 
 def _check_entry(name: str, amount: Any, field: str) -> Iterator[Cause]:
-    problems = list(name_rules.qualified_name(name))
+    problems = name_rules.qualified_name(name)
     yield from (field_errors.invalid(field, name, problem) for problem in problems)
     if not problems and "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
         yield field_errors.invalid(field, name, "must be a standard resource for containers")
