@@ -6,10 +6,11 @@ no host behind it that could be asked.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from gpushare.domain.devices import GPU
@@ -19,19 +20,37 @@ from gpushare.nvml.port import Ancestor, Driver, DriverUnavailable, Event, GpuLo
 _SWITCH_BUS_IDS: Final = tuple(f"0000:{number:02x}:00.0" for number in range(0xC4, 0xCA))
 
 
+@dataclass(slots=True, eq=False)
+class _Connection:
+    """What the driver knows of one process."""
+
+    registered: set[str] = field(default_factory=set)
+    events: deque[Event] = field(default_factory=deque)
+
+
+@dataclass(slots=True, eq=False)
+class _Machine:
+    """What all processes of one machine have in common."""
+
+    driver: Driver
+    gpus: list[describing.Described]
+    seed: str
+    failure: str = ""
+    lost: set[int] = field(default_factory=set)
+    connected: set[_Connection] = field(default_factory=set)
+    lock: threading.Condition = field(default_factory=threading.Condition)
+    """Held for everything below it, and signalled when something happens."""
+
+
 class SimulatedNvml:
-    """Implements `port.Nvml`, and lets whoever holds it break and mend things. Safe from any thread."""
+    """Implements `port.Nvml`, and lets whoever holds it break and mend things. Safe from any thread.
+
+    Each is the driver as one process has it, with a connection and events of its own; `connect` gives the next one.
+    """
 
     def __init__(self, description: describing.Description, *, seed: str = "") -> None:
-        self._lock = threading.Condition()
-        self._driver = description.driver
-        self._gpus = list(description.gpus)
-        self._seed = seed
-        self._failure = ""
-        self._lost: set[int] = set()
-        self._registered: set[str] = set()
-        self._events: deque[Event] = deque()
-        self._is_started = False
+        self._machine = _Machine(driver=description.driver, gpus=list(description.gpus), seed=seed)
+        self._connection = _Connection()
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], *, seed: str = "") -> Self:
@@ -43,55 +62,61 @@ class SimulatedNvml:
         seed = str(mapping.get("seed", seed)) if isinstance(mapping, Mapping) else seed
         return cls(describing.describe(mapping, seed), seed=seed)
 
+    def connect(self) -> Self:
+        """The same machine for another process, such as the agent that follows this one while it still ends."""
+        other = copy.copy(self)
+        other._connection = _Connection()  # noqa: SLF001 - of its own class
+        return other
+
     def start(self) -> None:
         """Connects, unless `fail` says otherwise."""
-        with self._lock:
-            if self._failure:
-                raise DriverUnavailable(self._failure)
-            self._is_started = True
+        with self._machine.lock:
+            if self._machine.failure:
+                raise DriverUnavailable(self._machine.failure)
+            self._machine.connected.add(self._connection)
 
     def stop(self) -> None:
         """Disconnects and forgets who listens to what."""
-        with self._lock:
-            self._is_started = False
-            self._registered.clear()
-            self._events.clear()
-            self._lock.notify_all()
+        with self._machine.lock:
+            self._machine.connected.discard(self._connection)
+            self._connection.registered.clear()
+            self._connection.events.clear()
+            self._machine.lock.notify_all()
 
     def driver(self) -> Driver:
         """Versions as described."""
-        with self._lock:
+        with self._machine.lock:
             self._check()
-            return self._driver
+            return self._machine.driver
 
     def count(self) -> int:
         """Number of GPUs; a lost one counts."""
-        with self._lock:
+        with self._machine.lock:
             self._check()
-            return len(self._gpus)
+            return len(self._machine.gpus)
 
     def gpu(self, index: int) -> GPU:
         """One GPU, whole."""
-        with self._lock:
+        with self._machine.lock:
             return self._described(index).gpu
 
     def register_events(self, index: int) -> bool:
         """Every simulated GPU can report events."""
-        with self._lock:
-            self._registered.add(self._described(index).gpu.uuid)
+        with self._machine.lock:
+            self._connection.registered.add(self._described(index).gpu.uuid)
             return True
 
     def wait_event(self, timeout: float) -> Event | None:
         """The next injected event. A driver that fails wakes whoever waits."""
-        with self._lock:
+        with self._machine.lock:
             self._check()
-            self._lock.wait_for(lambda: self._events or self._failure or not self._is_started, timeout)
+            self._machine.lock.wait_for(lambda: self._connection.events or not self._is_connected(), timeout)
             self._check()
-            return self._events.popleft() if self._events else None
+            return self._connection.events.popleft() if self._connection.events else None
 
     def ancestor(self, index: int, other: int) -> Ancestor:
         """As the description says: one board, one PCI switch, one NUMA node, or only the system in common."""
-        with self._lock:
+        with self._machine.lock:
             one, two = self._described(index), self._described(other)
         if index == other or (one.board is not None and one.board == two.board):
             return Ancestor.BOARD
@@ -103,9 +128,9 @@ class SimulatedNvml:
 
     def nvlinks(self, index: int) -> tuple[NvLink, ...]:
         """Links that this GPU's entry has, and those that another's has to it."""
-        with self._lock:
+        with self._machine.lock:
             described = self._described(index)
-            others = list(self._gpus)
+            others = list(self._machine.gpus)
         links: list[NvLink] = []
         for other in others:
             count = described.nvlink.get(other.gpu.index, other.nvlink.get(index, 0)) if other is not described else 0
@@ -117,56 +142,61 @@ class SimulatedNvml:
 
     def processes(self, index: int) -> tuple[Process, ...]:
         """Processes as described, or as last set."""
-        with self._lock:
+        with self._machine.lock:
             return self._described(index).processes
 
     def inject(self, event: Event) -> None:
         """Lets a GPU report something; heard only where its events are registered, as on a real one."""
-        with self._lock:
-            if not event.uuid or event.uuid in self._registered:
-                self._events.append(event)
-                self._lock.notify_all()
+        with self._machine.lock:
+            for connection in self._machine.connected:
+                if not event.uuid or event.uuid in connection.registered:
+                    connection.events.append(event)
+            self._machine.lock.notify_all()
 
     def fail(self, reason: str) -> None:
         """From now on the driver cannot be reached; with an empty reason it can again, after a `start`."""
-        with self._lock:
-            self._failure = reason
-            self._is_started = self._is_started and not reason
-            self._lock.notify_all()
+        with self._machine.lock:
+            self._machine.failure = reason
+            if reason:
+                self._machine.connected.clear()
+            self._machine.lock.notify_all()
 
     def lose(self, index: int) -> None:
         """The GPU falls off the bus."""
-        with self._lock:
-            self._lost.add(index)
+        with self._machine.lock:
+            self._machine.lost.add(index)
 
     def restore(self, index: int) -> None:
         """The GPU is back."""
-        with self._lock:
-            self._lost.discard(index)
+        with self._machine.lock:
+            self._machine.lost.discard(index)
 
     def split(self, index: int, profiles: Sequence[str] | None) -> None:
         """Changes the MIG layout of one GPU; None turns MIG off. Raises ConfigurationError where it does not fit."""
-        with self._lock:
-            described = self._gpus[index]
+        with self._machine.lock:
+            described = self._machine.gpus[index]
             if profiles is None:
                 gpu = replace(described.gpu, mig_enabled=False, mig=())
             else:
-                gpu = describing.split(described, profiles, self._seed)
-            self._gpus[index] = replace(described, gpu=gpu)
+                gpu = describing.split(described, profiles, self._machine.seed)
+            self._machine.gpus[index] = replace(described, gpu=gpu)
 
     def set_processes(self, index: int, processes: Sequence[Process]) -> None:
         """Changes what computes on one GPU."""
-        with self._lock:
-            self._gpus[index] = replace(self._gpus[index], processes=tuple(processes))
+        with self._machine.lock:
+            self._machine.gpus[index] = replace(self._machine.gpus[index], processes=tuple(processes))
 
     def _check(self) -> None:
-        if self._failure:
-            raise DriverUnavailable(self._failure)
-        if not self._is_started:
+        if self._machine.failure:
+            raise DriverUnavailable(self._machine.failure)
+        if not self._is_connected():
             raise DriverUnavailable("the driver is not connected")
+
+    def _is_connected(self) -> bool:
+        return self._connection in self._machine.connected
 
     def _described(self, index: int) -> describing.Described:
         self._check()
-        if index in self._lost:
+        if index in self._machine.lost:
             raise GpuLost(f"GPU {index} is lost")
-        return self._gpus[index]
+        return self._machine.gpus[index]

@@ -18,7 +18,9 @@ def build_programs(hardware: Mapping[str, SimulatedNvml]) -> Mapping[str, Progra
             invocation.argv,
             invocation.environ,
             root=invocation.root,
-            nvml=hardware[invocation.node],
+            nvml=hardware[
+                invocation.node
+            ].connect(),  # two agents may overlap: the one that ends disconnects only itself
             log=invocation.log,
             stop=invocation.stop,
         )

@@ -184,6 +184,31 @@ def test_an_event_wakes_who_waits() -> None:
     assert found == [event]
 
 
+def test_each_process_has_a_connection_of_its_own() -> None:
+    """An agent that ends neither disconnects the one that follows it nor takes its events; the hardware is the same."""
+    old = started({"model": "T4", "count": 2})
+    new = old.connect()
+    with pytest.raises(DriverUnavailable, match="not connected"):
+        new.count()
+    new.start()
+    event = Event(uuid=new.gpu(0).uuid, xid=48)
+    for process in (old, new):
+        process.register_events(0)
+
+    old.inject(event)
+    old.stop()
+
+    assert new.wait_event(0.0) == event
+    assert new.count() == 2
+    new.lose(1)
+    old.start()
+    with pytest.raises(GpuLost):
+        old.gpu(1)
+    old.fail("driver not loaded")
+    with pytest.raises(DriverUnavailable, match="driver not loaded"):
+        new.count()
+
+
 def test_a_lost_gpu() -> None:
     """Every question about it fails, until it is back; the others answer."""
     nvml = started({"model": "T4", "count": 2})
