@@ -14,13 +14,13 @@ def build_programs(hardware: Mapping[str, SimulatedNvml]) -> Mapping[str, Progra
     async def agent(invocation: Invocation) -> int:
         from gpushare.agent import app  # late: nodes without an agent need none of it
 
+        # Two agents of a node may overlap: the one that ends disconnects only itself.
+        nvml = hardware[invocation.node].connect()
         return await app.run(
             invocation.argv,
             invocation.environ,
             root=invocation.root,
-            nvml=hardware[
-                invocation.node
-            ].connect(),  # two agents may overlap: the one that ends disconnects only itself
+            nvml=nvml,
             log=invocation.log,
             stop=invocation.stop,
         )
