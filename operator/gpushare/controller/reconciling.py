@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from gpushare.controller.effects import Effects
 from gpushare.controller.events import EventPoster
+from gpushare.controller.pacing import Pace
 from gpushare.controller.snapshotting import WATCHED, Store
 from gpushare.domain import manifests
 from gpushare.domain.manifests import ObjectKey
@@ -19,7 +20,9 @@ from gpushare.plan.events import Standing
 from gpushare.plan.status import PolicyStatus
 
 _STATUS_SECONDS = 1.0
-"""The status of one policy is not written more often."""
+"""The status of one policy is not written more often in the long run."""
+_STATUS_BURST = 3
+"""Refused or assigned, rolling out, rolled out: people who wait for a change see it at once."""
 _SEARCH_SECONDS = 10.0
 """How often a missing ConfigMap is looked for in other namespaces; in ours, a watch tells at once."""
 
@@ -50,7 +53,7 @@ class Reconciler:
         self._request = request
         self._log = log
         self._standing: Standing | None = None
-        self._reported: dict[str, float] = {}
+        self._pace = Pace(time.monotonic, seconds=_STATUS_SECONDS, burst=_STATUS_BURST)
         self._searched: tuple[str, float] = ("", 0.0)
 
     async def resync(self) -> None:
@@ -114,13 +117,12 @@ class Reconciler:
     async def _report(self, statuses: Iterable[PolicyStatus]) -> list[GpuShareError]:
         failures: list[GpuShareError] = []
         for status in statuses:
-            wait = self._reported.get(status.name, float("-inf")) + _STATUS_SECONDS - time.monotonic()
-            if wait > 0:
+            if (wait := self._pace.wait(status.name)) > 0:
                 self._request("status", wait)
                 continue
             try:
                 await self._effects.report(status)
-                self._reported[status.name] = time.monotonic()
+                self._pace.count(status.name)
             except GpuShareError as error:
                 failures.append(error)
         return failures
