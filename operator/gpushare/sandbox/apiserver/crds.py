@@ -70,8 +70,9 @@ def _fill(value: Any, schema: Schema, *, kept: frozenset[str] = frozenset()) -> 
         for name, raw in schema.properties.items():
             if "default" in raw and name not in kept:
                 value.setdefault(name, copied(raw["default"]))
-        for name in [name for name in value if name not in kept]:
-            _fill_field(value, name, schema.child(name))
+        for name, item in list(value.items()):
+            if (item is None or isinstance(item, dict | list)) and name not in kept:
+                _fill_field(value, name, schema.child(name))
 
 
 def _fill_field(parent: dict[str, Any], name: str, schema: Schema) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -11,10 +11,12 @@ from typing import Any, Final
 
 from gpushare.sandbox.apiserver import formats
 from gpushare.sandbox.apiserver.jsonvalues import compact
-from gpushare.sandbox.apiserver.schemas import Schema
+from gpushare.sandbox.apiserver.schemas import ANYTHING, Schema
 from gpushare.sandbox.apiserver.statuses import Cause
 
 _INVALID: Final = "FieldValueInvalid"
+_COMBINATIONS: Final = ("allOf", "anyOf", "oneOf", "not")
+_PLAIN_TYPES: Final[Mapping[str, type]] = {"string": str, "integer": int, "boolean": bool}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,12 @@ def check(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
         return
     if isinstance(value, list):
         for at, item in enumerate(value):
-            yield from check(item, schema.items, place.child(f"[{at}]"))
-    yield from _check_rules(value, schema, place)
-    yield from _check_combinations(value, schema, place)
+            if not _is_plainly_right(item, schema.items):
+                yield from check(item, schema.items, place.child(f"[{at}]"))
+    keywords = _keywords(schema)
+    if keywords:
+        yield from _check_rules(value, schema, place, keywords)
+        yield from _check_combinations(value, schema, place)
     if isinstance(value, dict):
         yield from _check_fields(value, schema, place)
 
@@ -74,8 +79,20 @@ def check_lists(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
             yield from check_lists(item, schema.items, here)
 
 
-def _check_rules(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
-    found = (cause for keyword, rule in _RULES.items() if keyword in schema.raw for cause in rule(value, schema, place))
+def _is_plainly_right(value: Any, schema: Schema) -> bool:
+    """Whether a value has its type, and its schema asks for nothing more: so it is for most of them."""
+    return type(value) is _PLAIN_TYPES.get(schema.type) and not _keywords(schema)
+
+
+@lru_cache(maxsize=8192)
+def _keywords(schema: Schema) -> tuple[str, ...]:
+    """What the schema asks for besides a type."""
+    return tuple(keyword for keyword in (*_RULES, *_COMBINATIONS) if keyword in schema.raw)
+
+
+def _check_rules(value: Any, schema: Schema, place: Place, keywords: Sequence[str]) -> Iterator[Cause]:
+    rules = (_RULES[keyword] for keyword in keywords if keyword in _RULES)
+    found = (cause for rule in rules for cause in rule(value, schema, place))
     # Of texts a real server names only the first thing that is wrong.
     return islice(found, 1) if isinstance(value, str) else found
 
@@ -91,8 +108,9 @@ def _check_fields(value: Mapping[str, Any], schema: Schema, place: Place) -> Ite
         if name not in value and not (not place.steps and name in ("apiVersion", "kind", "metadata")):
             yield Cause("FieldValueRequired", place.child(name).field, "Required value")
     for name, item in value.items():
-        if schema.declares(name) or isinstance(schema.additional, Mapping):
-            yield from check(item, schema.child(name), place.child(name))
+        child = schema.child(name)
+        if child is not ANYTHING and not _is_plainly_right(item, child):
+            yield from check(item, child, place.child(name))
 
 
 def _check_combinations(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
