@@ -21,8 +21,8 @@ from gpushare.plan.status import PolicyStatus
 
 _STATUS_SECONDS = 1.0
 """The status of one policy is not written more often in the long run."""
-_STATUS_BURST = 3
-"""Refused or assigned, rolling out, rolled out: people who wait for a change see it at once."""
+_STATUS_BURST = 10
+"""What a person types, one change after another, is answered at once; a long roll-out is what must be paced."""
 _SEARCH_SECONDS = 10.0
 """How often a missing ConfigMap is looked for in other namespaces; in ours, a watch tells at once."""
 
