@@ -123,11 +123,11 @@ def mask(text: str) -> str:
     return "\n".join(re.sub(r"^-{3,}$", "---", line.rstrip())[:WIDTH] for line in text.splitlines()[:LINES])
 
 
-def find_kubectl(minor: str) -> str | None:
-    """A kubectl of a minor version, as `1.36`: `KUBECTL`, that of the virtual environment, or that of the PATH."""
+def find_kubectl(*minors: str) -> str | None:
+    """A kubectl of one of these versions, as `1.36`: `KUBECTL`, that of the virtual environment, or that of the PATH."""
     for path in (os.environ.get("KUBECTL"), str(Path(sys.executable).with_name("kubectl")), shutil.which("kubectl")):
         if path and Path(path).exists():
             answer = subprocess.run([path, "version", "--client"], capture_output=True, text=True, check=False).stdout
-            if f"Client Version: v{minor}." in answer:
+            if any(f"Client Version: v{minor}." in answer for minor in minors):
                 return path
     return None

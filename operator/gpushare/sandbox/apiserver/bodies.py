@@ -6,20 +6,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import protobuf, statuses
+from gpushare.sandbox.apiserver import decoding, protobuf, statuses
 from gpushare.sandbox.apiserver.requests import JSON, PROTOBUF, YAML, Request
 from gpushare.sandbox.apiserver.resources import Resource
 
 _OBJECT_TYPES = ("", JSON, YAML, PROTOBUF, "text/yaml", "application/x-www-form-urlencoded")
 
 
+def read_typed(request: Request, resource: Resource) -> Manifest:
+    """A body of a kind that is used at once rather than stored, its types checked. Raises `ApiError` 400 and 415."""
+    return check_types(read_object(request, resource), resource)
+
+
+def check_types(obj: Manifest, resource: Resource) -> Manifest:
+    """An object in which every value has the type that its kind says. Raises `ApiError` 400."""
+    obj = {**obj, "metadata": obj.get("metadata") or {}}
+    return decoding.decode(resource, obj, "Ignore", decoding.Source(), [])
+
+
 def read_object(request: Request, resource: Resource) -> Manifest:
-    """The object of a POST or PUT, in the version of the request. Raises `ApiError` 400 and 415."""
-    return read_kind(request, resource.api_version, resource.kind)
-
-
-def read_kind(request: Request, api_version: str, kind: str) -> Manifest:
-    """A body of a given kind; one that names no kind is taken for it. Raises `ApiError` 400 and 415."""
+    """The object of a POST or PUT; one that names no kind is taken for the resource's. Raises `ApiError` 400 and 415."""
+    api_version, kind = resource.api_version, resource.kind
     if request.content_type not in _OBJECT_TYPES:
         raise statuses.unsupported_media_type()
     obj = _parsed(request, kind)
@@ -74,8 +81,9 @@ def read_applied(request: Request, resource: Resource, name: str) -> Manifest:
 
 def check_name(obj: Mapping[str, Any], name: str) -> None:
     """Raises `ApiError` 400 when an object names itself otherwise than its URL does."""
-    found = (obj.get("metadata") or {}).get("name") or name
-    if found != name:
+    metadata = obj.get("metadata")
+    found = metadata.get("name") if isinstance(metadata, dict) else None
+    if found and found != name:
         raise statuses.bad_request(f"the name of the object ({found}) does not match the name on the URL ({name})")
 
 

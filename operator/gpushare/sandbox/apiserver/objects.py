@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,10 +93,11 @@ class Objects:
             raise statuses.method_not_allowed()
         body = bodies.read_object(request, resource)
         if resource.group in _REVIEW_GROUPS:
-            return Response.of(self.reviewer.answer(body, user, target.namespace), 201)
+            review = bodies.check_types(body, resource)
+            return Response.of(self.reviewer.answer(review, user, target.namespace), 201)
         write = _write(request, user)
         if resource.key == _BINDINGS:
-            return self._bind(target, body, write)
+            return self._bind(target, bodies.check_types(body, resource), write)
         record = self.writer.create(resource, target.namespace, body, write)
         return presenting.one(resource, record, request, 201, write.warnings)
 
@@ -106,7 +108,7 @@ class Objects:
     def _replace(self, resource: Resource, record: Record, request: Request, write: Write) -> Answer:
         body = bodies.read_object(request, resource)
         bodies.check_name(body, record.name)
-        metadata = body.get("metadata") or {}
+        metadata = body["metadata"] if isinstance(body.get("metadata"), dict) else {}
         if not metadata.get("resourceVersion") and not resource.unconditional_update:
             why = "Invalid value: 0: must be specified for an update"
             cause = Cause("FieldValueInvalid", "metadata.resourceVersion", why)
@@ -171,14 +173,16 @@ def _scope(resource: Resource, target: Target) -> str | None:
 
 
 def _patched(resource: Resource, shown: Manifest, kind: str, patch: Any) -> Manifest:
-    new: Manifest
     if kind == _JSON_PATCH:
         new = patching.json_patch(shown, patch)
-    elif kind == _MERGE_PATCH:
-        new = patching.merge_patch(shown, patch)
-    else:
-        new = patching.strategic_merge(shown, patch, resource.schema)
-    return new
+        if not isinstance(new, dict):
+            raise statuses.rejected()
+        return new
+    if not isinstance(patch, dict):
+        raise statuses.bad_request(f"error decoding patch: expected an object, got {json.dumps(patch)[:100]}")
+    if kind == _MERGE_PATCH:
+        return dict(patching.merge_patch(shown, patch))
+    return dict(patching.strategic_merge(shown, patch, resource.schema))
 
 
 def _quoted(resource: Resource, kind: str, patch: Any, new: Manifest) -> str:

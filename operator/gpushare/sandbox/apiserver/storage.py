@@ -16,6 +16,7 @@ from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.resources import Key
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 HORIZON = 10_000
 """Changes that are kept. Whoever wants to go on from before them gets 410 and has to list again."""
 
@@ -24,7 +25,7 @@ ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOO
 
 def encode(value: Any) -> bytes:
     """JSON without blanks, as the server sends it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return _ENCODER.encode(value).encode()
 
 
 class Record:

@@ -25,6 +25,13 @@ _LEAST_TOKEN_SECONDS, _TOKEN_SECONDS = 600, 3600
 _KUBELET_PORT = 10250
 _DEFAULT_REPLICA_PATHS = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
+_BINDING = Resource(group="", version="v1", kind="Binding", plural="bindings", namespaced=True)
+_EVICTION = Resource(group="policy", version="v1", kind="Eviction", plural="evictions", namespaced=True)
+_SCALE = Resource(group="autoscaling", version="v1", kind="Scale", plural="scales", namespaced=True)
+_TOKEN_REQUEST = Resource(
+    group="authentication.k8s.io", version="v1", kind="TokenRequest", plural="tokenrequests", namespaced=True
+)
+
 Fetch: TypeAlias = Callable[[str], Awaitable[Answer]]
 """Reads an HTTPS address of a kubelet."""
 
@@ -47,11 +54,11 @@ class Subresources:
             case "scale", "PUT" | "PATCH":
                 return Response.of(_scale_of(resource, self._rescale(resource, record, request, write)))
             case "binding", "POST":
-                return self.bind(resource, record, bodies.read_kind(request, "v1", "Binding"), write)
+                return self.bind(resource, record, bodies.read_typed(request, _BINDING), write)
             case "eviction", "POST":
                 return self._evict(resource, record, request)
             case "token", "POST":
-                return self._issue(record, bodies.read_kind(request, "authentication.k8s.io/v1", "TokenRequest"))
+                return self._issue(record, bodies.read_typed(request, _TOKEN_REQUEST))
             case "log", "GET":
                 return await self._log(record.object, request)
             case "exec" | "attach" | "portforward", _:
@@ -64,13 +71,14 @@ class Subresources:
     def _rescale(self, resource: Resource, record: Record, request: Request, write: Write) -> Record:
         scale = _scale_of(resource, record)
         if request.method == "PUT":
-            wanted = bodies.read_kind(request, "autoscaling/v1", "Scale")
+            wanted = bodies.read_object(request, _SCALE)
         elif request.content_type == "application/json-patch+json":
             wanted = patching.json_patch(scale, bodies.read_patch(request))
         else:
             wanted = patching.merge_patch(scale, bodies.read_patch(request))
+        wanted = bodies.check_types(wanted if isinstance(wanted, dict) else {}, _SCALE)
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
-        if not isinstance(replicas, int) or replicas < 0:
+        if replicas < 0:
             why = f"Invalid value: {replicas}: must be greater than or equal to 0"
             raise statuses.invalid(
                 "Scale", "autoscaling", record.name, [Cause("FieldValueInvalid", "spec.replicas", why)]
@@ -103,7 +111,7 @@ class Subresources:
         return Response.of(_CREATED, 201)
 
     def _evict(self, resource: Resource, record: Record, request: Request) -> Response:
-        eviction = bodies.read_kind(request, "policy/v1", "Eviction")
+        eviction = bodies.read_typed(request, _EVICTION)
         options = DeleteOptions.parse(eviction.get("deleteOptions"), request.query)
         if any(not _allows_disruption(each.object) for each in self._budgets(record)):
             message = "Cannot evict pod as it would violate the pod's disruption budget."

@@ -66,8 +66,9 @@ class Writer:
 
     def update(self, resource: Resource, old: Record, new: Manifest, write: Write) -> Record:
         """A new state of an object; the same record comes back where nothing changes. Raises `ApiError`."""
-        _check_version(resource, old, new.get("metadata") or {})
-        return self._update(resource, old, _decoded(resource, new, write), write, applied=False)
+        decoded = _decoded(resource, new, write)
+        _check_version(resource, old, decoded["metadata"])
+        return self._update(resource, old, decoded, write, applied=False)
 
     def apply(
         self, resource: Resource, place: tuple[str, str], config: Manifest, write: Write, *, force: bool
