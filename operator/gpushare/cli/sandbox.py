@@ -41,16 +41,15 @@ def command(
 ) -> int:
     """A whole simulated GPU cluster in one process: real controller, real agents, real kubectl; no GPU needed."""
     from gpushare.sandbox import app  # late: it loads everything
+    from gpushare.sandbox.node.logs import LineFormatter
 
     if scenario is not None and nodes is not None:
         raise click.UsageError("--scenario and --nodes both say which nodes there are: give one of them")
     if stay and not tour:
         raise click.UsageError("--stay goes with --tour; without a tour the sandbox stays anyway")
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.CRITICAL,
-        format="%(asctime)s %(name)s %(message)s",
-        stream=sys.stderr,
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter("%(asctime)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO if verbose else logging.CRITICAL, handlers=[handler])
     options = app.Options(
         scenario=scenario, nodes=nodes, port=port, write_kubeconfig=write_kubeconfig, attach_to=kubeconfig
     )

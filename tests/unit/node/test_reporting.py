@@ -73,7 +73,7 @@ async def test_failures_are_retried(failure: Exception) -> None:
     """An API server that is away gets the newest status when it is back."""
     pod = Pod()
     async with pod.writer() as writer:
-        pod.cluster.refusals.append(failure)
+        pod.cluster.refusals["patch Pod"] = failure
         pod.wanted = {"phase": "Running"}
         writer.request()
         await writer.flush()

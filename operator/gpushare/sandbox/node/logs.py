@@ -92,12 +92,13 @@ class _Handler(logging.Handler):
         self._output.write(self.format(record))
 
 
-class _Formatter(logging.Formatter):
-    """One line a record: level, message, then what stands in `extra`."""
+class LineFormatter(logging.Formatter):
+    """One line a record: level, message, then what stands in `extra`. For people; processes of a cluster log JSON."""
 
     _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
     def format(self, record: logging.LogRecord) -> str:
+        """A traceback stands below its line."""
         text = f"{record.levelname[0]} {super().format(record)}"
         head, newline, rest = text.partition("\n")
         extra = "".join(f" {key}={value!r}" for key, value in vars(record).items() if key not in self._STANDARD)
@@ -112,7 +113,7 @@ def build_logger(name: str, output: Output) -> logging.Logger:
     """
     logger = logging.Logger(name, logging.INFO)  # noqa: LOG001 - as said: not one of the process
     handler = _Handler(output)
-    handler.setFormatter(_Formatter())
+    handler.setFormatter(LineFormatter())
     logger.addHandler(handler)
     logger.manager = logging.Manager(logger)  # type: ignore[arg-type]  # any logger can be the root of a family
     return logger

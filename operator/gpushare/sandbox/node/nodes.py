@@ -50,10 +50,10 @@ class SimulatedNode:
         """
         self.name = spec.name
         self._root = root
-        self._log = site.log
-        self._recorder = Recorder(site.cluster, KubeletEvents(spec.name), site.log)
-        self._plugins = Plugins(root, site.pace.stop_grace, self._touch, site.log)
-        self._keeper = NodeKeeper(spec, site.cluster, self._recorder, self._plugins.counts, site.pace, site.log)
+        self._log = log = site.log.getChild(spec.name)
+        self._recorder = Recorder(site.cluster, KubeletEvents(spec.name), log)
+        self._plugins = Plugins(root, site.pace.stop_grace, self._touch, log)
+        self._keeper = NodeKeeper(spec, site.cluster, self._recorder, self._plugins.counts, site.pace, log)
         folders = HostFolders(root)
         folders.container_root(9999)  # refuses a root that is too long now rather than with the first pod
         self._services = Services(
@@ -67,7 +67,7 @@ class SimulatedNode:
             addresses=site.addresses,
             api=site.api,
             pace=site.pace,
-            log=site.log,
+            log=log,
         )
         self._workers: dict[str, PodWorker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
