@@ -26,7 +26,7 @@ class Built:
     problems: tuple[Problem, ...] = ()
     """Why the configuration cannot be had on this node. Whoever serves an older one had better keep it."""
     unserved: tuple[Problem, ...] = ()
-    """Devices that fit no resource, such as MIG layouts that do not fit the strategy. Nothing to do with sharing."""
+    """Devices that fit no resource, such as a MIG instance without a resource name. Nothing to do with sharing."""
     warnings: tuple[Problem, ...] = ()
     """What a text says about other nodes than this one, such as a resource that this node lacks."""
 
@@ -35,7 +35,7 @@ def build_pools(inventory: Inventory, config: SharingConfig, strategy: MigStrate
     """The pools of a node. The MIG strategy is an argument, since a ClusterPolicy's beats the one in the text."""
     layout = build_layout(inventory, strategy)
     entries = [entry for entry in config.resources if entry.replicas > 1]
-    problems: list[Problem] = []
+    problems = list(layout.problems)
     warnings: list[Problem] = []
     if config.strategy is Strategy.MPS:
         problems += capability.check_mps(inventory, config, strategy)

@@ -1,7 +1,7 @@
 """Which device belongs to which resource before anything is shared: the MIG strategies. Used by `building`.
 
-Resource names and rules of the three strategies are those of NVIDIA's device plugin; where that one exits, the devices that
-do not fit are left out and named.
+Resource names and rules of the three strategies are those of NVIDIA's device plugin. Where that one exits, a strategy that
+this node cannot have is a problem, and a single device that fits no resource is left out and named.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class Layout:
 
     devices: Mapping[str, tuple[Share, ...]]
     """Has `nvidia.com/gpu` always, if only with nothing in it."""
+    problems: tuple[Problem, ...] = ()
+    """Why this node cannot have the strategy; no resource holds anything then."""
     unserved: tuple[Problem, ...] = ()
     """Devices that no resource holds, and why."""
 
@@ -53,7 +55,7 @@ def _single(inventory: Inventory) -> Layout:
     reason = _why_not_single(inventory, split)
     if reason:
         problem = Problem(path=_PATH, message=f"{reason}; split all GPUs alike, or use mixed")
-        return Layout(devices={names.RESOURCE_GPU: ()}, unserved=(problem,))
+        return Layout(devices={names.RESOURCE_GPU: ()}, problems=(problem,))
     return Layout(devices={names.RESOURCE_GPU: tuple(_instance(gpu, mig) for gpu in split for mig in gpu.mig)})
 
 

@@ -124,47 +124,31 @@ def test_mig_strategies(strategy: MigStrategy, inventory: Inventory, expected: d
 
 
 @pytest.mark.parametrize(
-    ("strategy", "inventory", "expected", "words"),
+    ("inventory", "words"),
     [
         pytest.param(
-            MigStrategy.SINGLE,
-            node(split_gpu(0, "1g.5gb"), gpu(1), gpu(2)),
-            {"nvidia.com/gpu": 0},
-            "GPUs 1, 2 are not in MIG mode",
-            id="single, not all split",
+            node(split_gpu(0, "1g.5gb"), gpu(1), gpu(2)), "GPUs 1, 2 are not in MIG mode", id="not all are split"
         ),
-        pytest.param(
-            MigStrategy.SINGLE,
-            node(split_gpu(0, "1g.5gb"), split_gpu(1)),
-            {"nvidia.com/gpu": 0},
-            "GPU 1 is without any",
-            id="single, one empty",
-        ),
-        pytest.param(
-            MigStrategy.SINGLE,
-            node(split_gpu(0, "1g.5gb", "2g.10gb")),
-            {"nvidia.com/gpu": 0},
-            "several (1g.5gb, 2g.10gb)",
-            id="single, two kinds",
-        ),
-        pytest.param(
-            MigStrategy.MIXED,
-            node(split_gpu(0, "1g.5gb", "1c.3g.20gb")),
-            {"nvidia.com/gpu": 0, "nvidia.com/mig-1g.5gb": 1},
-            "MIG instance 0:1 (1c.3g.20gb)",
-            id="mixed, a compute instance",
-        ),
+        pytest.param(node(split_gpu(0, "1g.5gb"), split_gpu(1)), "GPU 1 is without any", id="one is empty"),
+        pytest.param(node(split_gpu(0, "1g.5gb", "2g.10gb")), "several (1g.5gb, 2g.10gb)", id="two kinds"),
     ],
 )
-def test_layouts_that_do_not_fit(
-    strategy: MigStrategy, inventory: Inventory, expected: dict[str, int], words: str
-) -> None:
-    """What fits is served, what does not is named; the configuration is not to blame."""
-    built = build(inventory, SharingConfig(), strategy)
+def test_nodes_that_cannot_have_single(inventory: Inventory, words: str) -> None:
+    """A problem, not a note: whoever served something before keeps it instead of taking every GPU of the node away."""
+    built = build(inventory, SharingConfig(), MigStrategy.SINGLE)
 
-    assert counts(built) == expected
+    assert counts(built) == {"nvidia.com/gpu": 0}
+    assert [problem.path for problem in built.problems] == ["migStrategy"]
+    assert words in built.problems[0].message
+
+
+def test_a_device_that_fits_no_resource() -> None:
+    """What fits is served, what does not is named; the configuration is not to blame."""
+    built = build(node(split_gpu(0, "1g.5gb", "1c.3g.20gb")), SharingConfig(), MigStrategy.MIXED)
+
+    assert counts(built) == {"nvidia.com/gpu": 0, "nvidia.com/mig-1g.5gb": 1}
     assert built.problems == ()
-    assert words in built.unserved[0].message
+    assert "MIG instance 0:1 (1c.3g.20gb)" in built.unserved[0].message
 
 
 OLD = ComputeCapability(major=6, minor=0)
