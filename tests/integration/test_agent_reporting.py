@@ -32,6 +32,7 @@ WAIT_SECONDS = 10.0
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(running, "BETWEEN_READINGS_SECONDS", 0.05)
 
 
 @pytest.fixture

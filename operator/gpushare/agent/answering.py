@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from gpushare.allocation import shares
 from gpushare.domain.pools import Pool
@@ -10,22 +12,51 @@ from gpushare.kubelet.values import PreferenceRequest
 from gpushare.sharing import responses
 from gpushare.sharing.responses import ContainerAnswer, ResponseOptions
 
+MOST_REMEMBERED: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """Answers that follow from one pool and one set of options."""
+
+    pool: Pool
+    options: ResponseOptions
+    answers: dict[tuple[str, ...], ContainerAnswer] = field(default_factory=dict)
+
 
 class Answering:
-    """Implements `kubelet.values.Answers` by pure functions; touches no device."""
+    """Implements `kubelet.values.Answers` by pure functions; touches no device.
+
+    A node gives out the same few shares again and again, and an answer depends on nothing but the ids, the pool and the
+    options: so it is remembered, and an Allocate costs hardly more than gRPC itself.
+    """
 
     def __init__(self, on_allocate: Callable[[], None]) -> None:
         """Calls `on_allocate`, in a thread of the server, after each container that was granted something."""
         self.options = ResponseOptions()
         """Replaced as a whole when the configuration changes; a request in flight goes on with the old one."""
         self._on_allocate = on_allocate
+        self._answered: dict[str, _Answered] = {}
 
     def allocate(self, pool: Pool, ids: Sequence[str]) -> ContainerAnswer:
         """See `kubelet.values.Answers`. Raises RequestRefused in the words of NVIDIA's device plugin."""
-        answer = responses.build_response(pool, ids, self.options)
+        known = self._known(pool, self.options)
+        key = tuple(ids)
+        answer = known.answers.get(key)
+        if answer is None:
+            answer = responses.build_response(pool, key, known.options)
+            if len(known.answers) < MOST_REMEMBERED:
+                known.answers[key] = answer
         self._on_allocate()
         return answer
 
     def prefer(self, pool: Pool, request: PreferenceRequest) -> Sequence[str]:
         """See `kubelet.values.Answers`. Empty where nothing fits, which leaves the choice to the kubelet."""
         return shares.choose(pool, request.available, request.must_include, request.size)
+
+    def _known(self, pool: Pool, options: ResponseOptions) -> _Answered:
+        known = self._answered.get(pool.resource)
+        # By identity: comparing pools share by share would cost more than the answer.
+        if known is None or known.pool is not pool or known.options is not options:
+            known = self._answered[pool.resource] = _Answered(pool, options)
+        return known

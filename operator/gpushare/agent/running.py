@@ -40,6 +40,8 @@ UNKNOWN_ASSIGNMENT_SECONDS = 5.0
 FIRST_DEVICES_SECONDS = 10.0
 """How long it waits for a driver that is waking up its GPUs."""
 HOLDERS_SECONDS = 10.0
+BETWEEN_READINGS_SECONDS = 0.8
+"""At least; a status is published once a second at most."""
 AFTER_ALLOCATE_SECONDS = 0.1
 """The kubelet writes down what it has given to whom just after the answer."""
 THREADS = 4
@@ -60,6 +62,7 @@ class Agent:
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="agent")
         self._wake = asyncio.Event()
         self._allocated = asyncio.Event()
+        self._is_allocate_told = False
         self._assigned = asyncio.Event()
         self._served = asyncio.Event()
         """Set after the first pass."""
@@ -208,7 +211,10 @@ class Agent:
         return [follow, publisher.run]
 
     def _see_allocate(self) -> None:
-        self._loop.call_soon_threadsafe(self._allocated.set)
+        """Called in a thread of a plugin server; wakes the event loop once for many, since waking it costs the answer time."""
+        if not self._is_allocate_told:
+            self._is_allocate_told = True
+            self._loop.call_soon_threadsafe(self._allocated.set)
 
     async def _follow_holders(self) -> None:
         """Asks the kubelet who holds what, after each Allocate and now and then, for nobody tells when a pod goes."""
@@ -220,9 +226,12 @@ class Agent:
             if holders != self._holders:
                 self._holders = holders
                 self._report()
+            await asyncio.sleep(BETWEEN_READINGS_SECONDS)
             await _within(HOLDERS_SECONDS, self._allocated)
             await asyncio.sleep(AFTER_ALLOCATE_SECONDS)
+            # In this order: an Allocate in between is told again rather than lost.
             self._allocated.clear()
+            self._is_allocate_told = False
 
     async def _read_holders(self) -> Sequence[ContainerDevices]:
         """As the kubelet tells it, in an order of its own; as last known where it does not answer."""
