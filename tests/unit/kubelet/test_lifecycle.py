@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from gpushare.errors import GpuShareError
 from gpushare.kubelet import lifecycle, registering
 from gpushare.kubelet.lifecycle import Lifecycle, Standing
 from gpushare.kubelet.plugin import PluginServer
+from gpushare.kubelet.server import PluginClient, RegistrationServer
+from gpushare.kubelet.values import Registration
 from support.kubelets import Kubelet
 
 from .conftest import PlainAnswers, pool_of
@@ -109,6 +112,51 @@ async def test_kubelet_loses_the_stream(
         await kubelet.until(lambda: kubelet.total(GPU) == 2)
         kubelet.clients[GPU].close()
         await kubelet.until(lambda: len(kubelet.registrations) >= 2 and len(kubelet.lists[GPU]) >= 2)
+
+
+async def test_kubelet_says_no(directory: Path, server: PluginServer, executor: ThreadPoolExecutor) -> None:
+    """What it says is told."""
+    said = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def refuse(registration: Registration) -> None:
+        raise GpuShareError(f"{registration.resource} is not wanted")
+
+    refusing = RegistrationServer(directory / "kubelet.sock", refuse)
+    refusing.start()
+    life = Lifecycle(server, refusing.socket, executor, LOG, poll_seconds=0.02, on_change=said.set)
+    task = asyncio.create_task(life.run())
+    async with asyncio.timeout(5):
+        await said.wait()
+
+    assert life.standing == Standing(registered=False, message="UNKNOWN: nvidia.com/gpu is not wanted")
+    task.cancel()
+    await asyncio.wait([task])
+    await loop.run_in_executor(None, refusing.stop)
+
+
+async def test_kubelet_is_replaced_while_the_stream_stays(
+    kubelet: Kubelet, server: PluginServer, executor: ThreadPoolExecutor
+) -> None:
+    """The old stream ends before the new registration, or the new kubelet might take that end for its own."""
+    kubelet.start()
+    async with living(server, kubelet.socket, executor):
+        await kubelet.until(lambda: kubelet.total(GPU) == 2)
+        told: list[Registration] = []
+        follower = PluginClient(server.socket)
+        stream = follower.list_and_watch()
+        next(stream)
+        successor = RegistrationServer(kubelet.directory / "next.sock", told.append)
+        successor.start()
+        (kubelet.directory / "next.sock").rename(kubelet.socket)
+        await kubelet.until(lambda: kubelet.ended == [GPU])
+        async with asyncio.timeout(5):
+            while not told:  # noqa: ASYNC110 - told in a thread of gRPC
+                await asyncio.sleep(0.01)
+
+        assert list(stream) == []
+        follower.close()
+        await asyncio.to_thread(successor.stop)
 
 
 async def test_no_kubelet_socket_given(directory: Path, server: PluginServer, executor: ThreadPoolExecutor) -> None:

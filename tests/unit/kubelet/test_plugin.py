@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpushare.domain.pools import Pool
+from gpushare.errors import GpuShareError, KubeletError
 from gpushare.kubelet.plugin import PluginServer, endpoint_of
 from gpushare.kubelet.server import PluginClient
 from gpushare.kubelet.values import CallFailed, Device, PluginOptions, PreferenceRequest
@@ -124,3 +125,49 @@ def test_many_streams_leave_threads_for_calls(server: PluginServer) -> None:
     assert list(streams[0]) == []
     for client in clients:
         client.close()
+
+
+def test_preference_refused(server: PluginServer) -> None:
+    """An error of ours in a preference reaches the kubelet with its text."""
+
+    class Stubborn(PlainAnswers):
+        def prefer(self, pool: Pool, request: PreferenceRequest) -> tuple[str, ...]:  # noqa: ARG002 - refuses all
+            raise GpuShareError("not today")
+
+    stubborn = PluginServer(server.socket.parent, server.pool, Stubborn(), logging.getLogger("test"))
+    stubborn.serve()
+    client = PluginClient(stubborn.socket)
+
+    with pytest.raises(CallFailed, match="not today"):
+        client.preferred([PreferenceRequest(available=("a",), size=1)])
+    client.close()
+    stubborn.stop()
+
+
+def test_no_directory(directory: Path) -> None:
+    """A machine without a kubelet."""
+    server = PluginServer(directory / "none", pool_of(), PlainAnswers(), logging.getLogger("test"))
+
+    with pytest.raises(KubeletError, match=r"no kubelet: .*/none does not exist"):
+        server.serve()
+    assert not server.is_serving
+
+
+def test_path_too_long(directory: Path) -> None:
+    """Said in words rather than by the kernel."""
+    deep = directory / ("d" * 100)
+    deep.mkdir()
+    server = PluginServer(deep, pool_of(), PlainAnswers(), logging.getLogger("test"))
+
+    with pytest.raises(KubeletError, match="a socket's path has 107 at most"):
+        server.serve()
+
+
+def test_place_taken_by_a_directory(directory: Path) -> None:
+    """What cannot be replaced is an error, and nothing stays behind."""
+    (directory / "nvidia-gpu.sock").mkdir()
+    server = PluginServer(directory, pool_of(), PlainAnswers(), logging.getLogger("test"))
+
+    with pytest.raises(KubeletError, match="cannot listen on"):
+        server.serve()
+    assert not server.is_serving

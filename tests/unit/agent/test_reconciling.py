@@ -1,0 +1,106 @@
+"""One pass: what is held back, and what is remembered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gpushare.agent.answering import Answering
+from gpushare.agent.deciding import Assignment, Decider
+from gpushare.agent.options import AgentOptions
+from gpushare.agent.reconciling import Reconciler
+from gpushare.domain.pools import Pool
+from gpushare.host.files import HostFiles
+from gpushare.host.state import StateFile
+from gpushare.kubelet.values import ContainerDevices
+from support.inventories import gpu, t4s
+
+GPU = "nvidia.com/gpu"
+LOG = logging.getLogger("test")
+
+
+def assigned(replicas: int, *, refuse: bool = False) -> Assignment:
+    text = f"sharing: {{timeSlicing: {{resources: [{{name: nvidia.com/gpu, replicas: {replicas}}}]}}}}\n"
+    return Assignment(content=text + ("gpushare: {onShrink: refuse}\n" if refuse else ""))
+
+
+class Pools:
+    """Remembers how many shares it was told to serve, each time."""
+
+    def __init__(self) -> None:
+        self.applied: list[int] = []
+
+    async def apply(self, wanted: Mapping[str, Pool]) -> bool:
+        self.applied.append(len(wanted[GPU].shares))
+        return True
+
+
+class Passes:
+    """A reconciler with a kubelet that answers as scripted, the last answer for ever."""
+
+    def __init__(self, folder: Path) -> None:
+        self.pools = Pools()
+        self.in_use: list[int] = [0]
+        files = HostFiles(folder)
+        self.executor = ThreadPoolExecutor(1)
+        self.reconciler = Reconciler(
+            Decider(AgentOptions(), files),
+            self.pools,  # type: ignore[arg-type]
+            Answering(lambda: None),
+            StateFile(folder / "state.json", LOG),
+            self.executor,
+            read_holders=self.read_holders,
+        )
+
+    async def read_holders(self) -> Sequence[ContainerDevices]:
+        count = self.in_use.pop(0) if len(self.in_use) > 1 else self.in_use[0]
+        ids = tuple(f"{gpu(0).uuid}::{number}" for number in range(count))
+        return (ContainerDevices(namespace="n", pod="p", container="c", resource=GPU, ids=ids),)
+
+    async def close(self) -> None:
+        await self.reconciler.close()
+        self.executor.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("refuse", "in_use", "applied", "is_held_back"),
+    [
+        pytest.param(False, [8], [8, 4], False, id="not asked to"),
+        pytest.param(True, [4], [8, 4], False, id="fits"),
+        pytest.param(True, [5], [8, 8], True, id="too many in use"),
+        pytest.param(True, [3, 5], [8, 4, 8], True, id="taken while it was announced"),
+    ],
+)
+async def test_shrinking(
+    tmp_path: Path, *, refuse: bool, in_use: list[int], applied: list[int], is_held_back: bool
+) -> None:
+    """Announced, read again, and taken back if it turns out to be over."""
+    passes = Passes(tmp_path)
+    await passes.reconciler.reconcile(assigned(4), t4s(2))
+    passes.in_use = in_use
+
+    decision = await passes.reconciler.reconcile(assigned(2, refuse=refuse), t4s(2))
+
+    assert passes.pools.applied == applied
+    assert passes.reconciler.is_held_back is is_held_back
+    assert bool(decision.refusal) is is_held_back
+    await passes.close()
+
+
+async def test_shrinking_counts_after_a_restart_too(tmp_path: Path) -> None:
+    """What was in force stands in the state file."""
+    before = Passes(tmp_path)
+    await before.reconciler.reconcile(assigned(4), t4s(2))
+    await before.close()
+    passes = Passes(tmp_path)
+    passes.in_use = [5]
+
+    decision = await passes.reconciler.reconcile(assigned(2, refuse=True), t4s(2))
+
+    assert passes.pools.applied == [8]
+    assert "5 of nvidia.com/gpu are in use and only 4 would be left" in decision.refusal[0].message
+    await passes.close()
