@@ -25,6 +25,7 @@ _BUDGET: Final = dict.fromkeys(("currentHealthy", "desiredHealthy", "disruptions
 _SPEC_AND_STATUS: Final[Mapping[str, Any]] = {"spec": {}, "status": {}}
 
 _FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "apimachinery.pkg.apis.meta.v1.Condition": {"lastTransitionTime": None},
     "api.core.v1.Namespace": _SPEC_AND_STATUS,
     "api.core.v1.Node": _SPEC_AND_STATUS,
     "api.core.v1.NodeStatus": {"daemonEndpoints": {}, "nodeInfo": {}},

@@ -75,6 +75,7 @@ _CONSTANTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "api.storage.v1.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
     "apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec": {"conversion": {"strategy": "None"}},
 }  # fmt: skip
+_ZEROS: Final[Mapping[str, Any]] = {"integer": 0, "boolean": False}
 _PREFIX: Final = "io.k8s."
 _NONE: Final[Mapping[str, Any]] = {}
 
@@ -108,11 +109,19 @@ def _fill(value: dict[str, Any], schema: Schema) -> None:
     for field, constant in always_present.fields_of(schema).items():
         if value.get(field) is None:
             value[field] = copied(constant)
+    for field in schema.required:
+        # What Go cannot leave out is there with its zero; whether that is good enough, validation says.
+        if field not in value and (zero := _zero_of(schema.child(field))) is not None:
+            value[field] = zero
     for field, constant in _CONSTANTS.get(name, _NONE).items():
         if value.get(field) in (None, ""):
             value[field] = copied(constant)
     if rule := _RULES.get(name):
         rule(value)
+
+
+def _zero_of(schema: Schema) -> Any:
+    return "" if schema.is_plain_text else _ZEROS.get(schema.type)
 
 
 def _container(container: dict[str, Any]) -> None:

@@ -106,5 +106,5 @@ def containers_text(template: Mapping[str, Any]) -> tuple[str, str]:
 
 def _expression(expression: Mapping[str, Any]) -> str:
     key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
-    words = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key, "DoesNotExist": f"!{key}"}
-    return str(words[expression["operator"]])
+    words = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "DoesNotExist": f"!{key}"}
+    return str(words.get(expression["operator"], key))

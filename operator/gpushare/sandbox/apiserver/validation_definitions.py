@@ -33,9 +33,9 @@ def check(obj: Manifest) -> Iterator[Cause]:
 def check_update(obj: Manifest, old: Manifest) -> Iterator[Cause]:
     """Group, kind, plural and scope stay: objects are stored under them."""
     for path in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
-        value, before = obj["spec"], old["spec"]
+        value, before = obj.get("spec"), old.get("spec")
         for step in path:
-            value, before = value.get(step), before.get(step)
+            value, before = (value or {}).get(step), (before or {}).get(step)
         if value != before:
             yield field_errors.invalid(field_errors.at("spec", *path), value, _IMMUTABLE)
 

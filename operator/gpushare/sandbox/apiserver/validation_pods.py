@@ -127,10 +127,10 @@ def _check_word(parent: Mapping[str, Any], name: str, allowed: Sequence[str], fi
 def _check_ports(ports: Sequence[Mapping[str, Any]], field: str) -> Iterator[Cause]:
     for number, port in enumerate(ports):
         here = field_errors.at(field, number)
-        if "containerPort" not in port:
+        if not port.get("containerPort"):
             yield field_errors.required(f"{here}.containerPort")
         for name in ("containerPort", "hostPort"):
-            if name in port and not 0 < port[name] < 65536:
+            if port.get(name) and not 0 < port[name] < 65536:
                 yield field_errors.invalid(f"{here}.{name}", port[name], "must be between 1 and 65535, inclusive")
         yield from _check_word(port, "protocol", ("SCTP", "TCP", "UDP"), here)
 
