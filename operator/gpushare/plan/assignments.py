@@ -17,6 +17,11 @@ from gpushare.plan import wording
 from gpushare.plan.catalogs import Catalog, Refusal
 from gpushare.plan.snapshot import Node
 
+_ORIGINS: Final = {
+    ConfigReason.LABEL: f"the label {names.LABEL_CONFIG}",
+    ConfigReason.DEFAULT: "devicePlugin.config.default of the policy",
+}
+"""Where a key is named: the place to open when it is wrong."""
 _REASONS: Final = {
     ConfigReason.LABEL: "NamedByLabel",
     ConfigReason.DEFAULT: "NamedByDefault",
@@ -62,8 +67,7 @@ def assign(catalog: Catalog, node: Node, gpu_node: GPUNode | None) -> Assignment
             # The entry was read for the default; it is one text, whoever named it.
             config = replace(entry.config, reason=ConfigReason.LABEL) if label else entry.config
             return Assignment(config=config, key=key, warnings=entry.warnings)
-        origin = "the label names" if label else "the policy's default names"
-        refusal = replace(entry.refusal, text=f"{origin} {entry.refusal.text}")
+        refusal = _named_by(ConfigReason.LABEL if label else ConfigReason.DEFAULT, entry.refusal)
     kept = gpu_node.config if gpu_node is not None and gpu_node.config is not None else catalog.unshared
     return Assignment(config=kept, key=key, refusal=refusal)
 
@@ -90,8 +94,12 @@ def _named(assignment: Assignment) -> str:
     source = assignment.config.source
     if source is None:
         return "no configuration is named for this node: its GPUs are not shared"
-    origin = "the label" if assignment.config.reason is ConfigReason.LABEL else "the policy's default"
+    origin = _ORIGINS[assignment.config.reason]
     return f'{origin} names "{source.key}" of ConfigMap {source.namespace}/{source.name}'
+
+
+def _named_by(reason: ConfigReason, refusal: Refusal) -> Refusal:
+    return replace(refusal, text=f"{_ORIGINS[reason]} names {refusal.text}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +139,7 @@ def _policy_refusal(catalog: Catalog) -> Refusal | None:
         return missing
     if not catalog.default or (refusal := catalog.entry(catalog.default).refusal) is None:
         return None
-    return replace(refusal, text=f"the policy's default names {refusal.text}")
+    return _named_by(ConfigReason.DEFAULT, refusal)
 
 
 def _with_nodes(refusal: Refusal, nodes: list[str], assignments: Mapping[str, Assignment]) -> Refusal:

@@ -6,12 +6,13 @@ the controller renders and compares).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpushare import names
 from gpushare.api.clusterpolicy import ClusterPolicy, parse_policy
 from gpushare.domain import manifests
+from gpushare.domain.conditions import Condition
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import (
     assignments,
@@ -139,13 +140,16 @@ def _find_conflicts(snapshot: Snapshot, active: Policy) -> list[str]:
 
 
 def _outcome_of(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, whole: Fleet, built: Built) -> Outcome:
+    unmanaged = status.unmanaged(policy.unmanaged(), built.notes)
+    if not policy.is_enabled("device_plugin"):
+        return _ready(snapshot, whole, (*status.switched_off(), status.conflict(()), unmanaged))
     verdict = assignments.build_verdict(catalog, whole.assigned)
     summary = rollouts.summarise(whole.expected)
     others = (
         status.config_valid(verdict, catalog.title if catalog.name else ""),
         status.rolled_out(summary),
         status.conflict(()),
-        status.unmanaged(policy.unmanaged(), built.notes),
+        unmanaged,
     )
     state = components.STATES[components.DEVICE_PLUGIN]
     broken = [*map(str, built.problems), *(text for _, text in sorted(snapshot.failures.items()))]
@@ -156,6 +160,10 @@ def _outcome_of(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, who
     reasons += [*summary.refused, *summary.waiting]
     if reasons:
         return status.not_ready([state], reasons, others)
+    return _ready(snapshot, whole, others)
+
+
+def _ready(snapshot: Snapshot, whole: Fleet, others: Iterable[Condition]) -> Outcome:
     if whole.gpu_nodes:
         return status.succeeded(status.RECONCILED, others)
     discovered = any(node.discovered for node in snapshot.nodes)
@@ -174,13 +182,32 @@ def _daemonset_reasons(snapshot: Snapshot, built: Built, expected: int) -> list[
 def _notes(outcomes: list[tuple[Policy, Outcome]], acted: _Acted) -> Mapping[Topic, Note]:
     notes: dict[Topic, Note] = {}
     for policy, outcome in outcomes:
-        config_map, uid = None, ""
+        conditions = status.conditions_of(outcome)
+        known = events.known_types(policy, conditions)
+        key = ObjectKey(manifests.CLUSTER_POLICY, policy.name)
+        notes |= events.condition_notes(key, policy.uid, conditions, known)
         if outcome is acted.outcome and acted.catalog is not None and acted.catalog.name:
-            config_map = ObjectKey(manifests.CONFIG_MAP, acted.catalog.name, acted.catalog.namespace)
-            uid = acted.catalog.config_map.uid if acted.catalog.config_map is not None else ""
-        notes |= events.policy_notes(policy, config_map, uid, status.conditions_of(outcome))
+            notes |= _config_map_notes(acted.catalog, acted.fleet, conditions, known)
     for member in acted.fleet.members:
         if member.progress is not None:
             stored = member.spec is None and member.condition is None
             notes |= events.node_notes(member.node, member.assignment, member.progress, stored=stored)
     return notes
+
+
+def _config_map_notes(
+    catalog: Catalog, whole: Fleet, conditions: Iterable[Condition], known: Collection[str]
+) -> Mapping[Topic, Note]:
+    """The same once more in the operator's namespace, where people look, but only of nodes that got a key of the ConfigMap.
+
+    What the others run, or keep from before, would read as if it stood in this one.
+    """
+    members = {
+        name: progress
+        for name, progress in whole.expected.items()
+        if whole.assigned[name].refusal is None and catalog.holds(progress.config.source)
+    }
+    told = [condition for condition in conditions if condition.type == status.CONFIG_VALID]
+    told.append(status.rolled_out(rollouts.summarise(members)))
+    uid = catalog.config_map.uid if catalog.config_map is not None else ""
+    return events.condition_notes(catalog.key, uid, told, known)

@@ -10,6 +10,7 @@ from gpushare.api.clusterpolicy import ClusterPolicy
 from gpushare.api.parsing import ParsedSharing, parse_sharing
 from gpushare.domain import manifests
 from gpushare.domain.gpunode import Config, ConfigReason, ConfigSource
+from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import wording
 from gpushare.plan.snapshot import ConfigMap, Snapshot
 
@@ -62,9 +63,18 @@ class Catalog:
         return self.policy.device_plugin.config.name
 
     @property
+    def key(self) -> ObjectKey:
+        """The ConfigMap, whether or not it is there."""
+        return ObjectKey(manifests.CONFIG_MAP, self.name, self.namespace)
+
+    @property
     def title(self) -> str:
         """The ConfigMap for people."""
-        return f"ConfigMap {self.namespace}/{self.name}"
+        return str(self.key)
+
+    def holds(self, source: ConfigSource | None) -> bool:
+        """Whether a configuration came from here."""
+        return source is not None and (source.namespace, source.name) == (self.namespace, self.name)
 
     @property
     def default(self) -> str:
@@ -111,7 +121,9 @@ class Catalog:
         parsed = _parse(text)
         if parsed.config is None:
             return Entry(config=config, refusal=self._invalid(key, wording.joined(map(str, parsed.problems), 600)))
-        return Entry(config=config, warnings=tuple(f"{key}: {text}" for text in self._warnings(parsed)))
+        return Entry(
+            config=config, warnings=tuple(f'"{key}" of {self.title}: {text}' for text in self._warnings(parsed))
+        )
 
     def _refuse_key(self, key: str) -> Refusal | None:
         assert self.config_map is not None
@@ -123,7 +135,7 @@ class Catalog:
         return Refusal(reason=KEY_NOT_FOUND, text=f'"{key}", which {self.title} does not have (it has {keys})')
 
     def _invalid(self, key: str, text: str) -> Refusal:
-        return Refusal(reason=INVALID, text=f'"{key}", which is not valid: {key}: {text}')
+        return Refusal(reason=INVALID, text=f'"{key}" of {self.title}, which is not valid: {text}')
 
     def _warnings(self, parsed: ParsedSharing) -> list[str]:
         warnings = [str(warning) for warning in parsed.warnings]

@@ -6,7 +6,7 @@ A note stands as long as what it says is so, and is posted when it begins to sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
@@ -99,30 +99,28 @@ def build_events(
     return tuple(sorted(fresh, key=lambda e: (str(e.regarding), e.reason, e.message))), standing
 
 
-def policy_notes(policy: Policy, config_map: ObjectKey | None, uid: str, conditions: Iterable[Condition]) -> Notes:
-    """What is to be told of a policy, from the conditions that it is going to have.
+def known_types(policy: Policy, conditions: Iterable[Condition]) -> frozenset[str]:
+    """The conditions of a policy that say what is stored already."""
+    stored = {(condition.type, condition.status, condition.message) for condition in policy.conditions}
+    return frozenset(c.type for c in conditions if (c.type, c.status, c.message) in stored)
+
+
+def condition_notes(regarding: ObjectKey, uid: str, conditions: Iterable[Condition], known: Collection[str]) -> Notes:
+    """What is to be told of a policy or of its ConfigMap, one note a condition.
 
     Args:
-        policy: with the conditions that are stored.
-        config_map: what it names; its Events say the same, in the operator's namespace, where people look.
-        uid: of the ConfigMap; empty where there is none.
-        conditions: the new ones.
+        regarding: the object that people look at.
+        uid: of it; empty where it does not exist.
+        conditions: that the policy is going to have, as far as they are about the object.
+        known: types of those that the policy has already.
     """
-    stored = {condition.type: condition for condition in policy.conditions}
     notes: dict[Topic, Note] = {}
     for condition in conditions:
-        if (said := _said_by(condition)) is None:
-            continue
-        before = stored.get(condition.type)
-        known = before is not None and (before.status, before.message) == (condition.status, condition.message)
-        targets = [(ObjectKey(manifests.CLUSTER_POLICY, policy.name), policy.uid)]
-        if config_map is not None and condition.type in {status.CONFIG_VALID, status.ROLLED_OUT}:
-            targets.append((config_map, uid))
-        for regarding, target_uid in targets:
-            event = EventNote(
-                regarding=regarding, uid=target_uid, reason=said.reason, type=said.type, message=said.message
+        if (said := _said_by(condition)) is not None:
+            event = EventNote(regarding=regarding, uid=uid, reason=said.reason, type=said.type, message=said.message)
+            notes[regarding, condition.type] = Note(
+                event=event if said.reason else None, known=condition.type in known, heals=said.heals
             )
-            notes[regarding, condition.type] = Note(event=event if said.reason else None, known=known, heals=said.heals)
     return notes
 
 
@@ -137,12 +135,14 @@ class _Said(NamedTuple):
 
 _CORRECTED: Final = _Said("Reconciled", message="what was wrong is corrected", heals=True)
 _SAID: Final = {
+    (status.CONFIG_VALID, status.DISABLED): _Said(""),
     (status.CONFIG_VALID, "ValidWithWarnings"): _Said("ConfigWarning", EventType.WARNING),
     (status.CONFIG_VALID, "True"): _Said("ConfigAccepted", heals=True),
     (status.CONFIG_VALID, "False"): _Said("ConfigRefused", EventType.WARNING),
     (status.ROLLED_OUT, "AllNodes"): _Said("ConfigApplied"),
     (status.ROLLED_OUT, "Refused"): _Said("ConfigNotApplied", EventType.WARNING),
     (status.ROLLED_OUT, "Waiting"): _Said(""),
+    (status.ROLLED_OUT, "SomeNodes"): _Said("ConfigApplied"),
     (status.CONFLICT, "True"): _Said("Conflict", EventType.WARNING),
     (status.ERROR, status.RECONCILE_FAILED): _Said(status.RECONCILE_FAILED, EventType.WARNING),
     (status.ERROR, status.IGNORED): _Said(status.IGNORED, EventType.WARNING),

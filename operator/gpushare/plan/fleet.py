@@ -109,7 +109,9 @@ def _member(
     return Member(
         node=node,
         assignment=assignment,
-        progress=rollouts.progress_of(assignment.config, stored, pod) if expects else None,
+        progress=rollouts.progress_of(assignment.config, stored, pod, kept=assignment.refusal is not None)
+        if expects
+        else None,
         spec=None
         if stored is not None and stored.config == assignment.config
         else GPUNodeSpec(name=node.name, node_uid=node.uid, config=assignment.config),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,6 +17,8 @@ class Phase(StrEnum):
     """Where one node stands."""
 
     APPLIED = "applied"
+    KEPT = "kept"
+    """It runs what it has had before, since what is named for it cannot be used."""
     WAITING = "waiting"
     REFUSED = "refused"
     """The agent says that the configuration does not fit its node."""
@@ -34,13 +36,14 @@ class Progress:
     """What the agent says of a configuration that it applied."""
 
 
-def progress_of(config: Config, gpu_node: GPUNode | None, pod: AgentPod | None) -> Progress:
+def progress_of(config: Config, gpu_node: GPUNode | None, pod: AgentPod | None, *, kept: bool = False) -> Progress:
     """Where one node stands with `config`.
 
     Args:
         config: what the plan gives it.
         gpu_node: what is stored and reported.
         pod: its agent; None where none runs yet.
+        kept: `config` is not what is named for the node, but what it has had before.
     """
     if pod is None or not pod.ready:
         return Progress(phase=Phase.WAITING, config=config, text=(pod.trouble if pod else "") or "agent not ready")
@@ -53,7 +56,7 @@ def progress_of(config: Config, gpu_node: GPUNode | None, pod: AgentPod | None) 
         if applied.status == "False":
             return Progress(phase=Phase.REFUSED, config=config, text=wording.joined(problems) or applied.message)
         if status.applied_revision == config.revision:
-            return Progress(phase=Phase.APPLIED, config=config, warnings=problems)
+            return Progress(phase=Phase.KEPT if kept else Phase.APPLIED, config=config, warnings=problems)
     return Progress(phase=Phase.WAITING, config=config)
 
 
@@ -73,6 +76,7 @@ class Summary:
     refused: tuple[str, ...] = ()
     """A sentence for each thing that nodes refuse."""
     waiting: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -82,19 +86,22 @@ class Summary:
         head = f"applied on {self.applied} of {wording.counted(self.total, 'GPU node')}"
         if self.running:
             head = f"{head}: {self.running}"
-        return wording.joined([head, *self.refused, *self.waiting])
+        return wording.joined([head, *self.refused, *self.kept, *self.waiting])
 
 
 def summarise(nodes: Mapping[str, Progress]) -> Summary:
     """Counts, groups, and names a few."""
     running: dict[str, int] = {}
     refused: dict[tuple[str, str], list[str]] = {}
+    kept: dict[str, list[str]] = {}
     waiting: dict[str, list[str]] = {}
     for name, progress in sorted(nodes.items()):
         match progress.phase:
             case Phase.APPLIED:
                 title = title_of(progress.config)
                 running[title] = running.get(title, 0) + 1
+            case Phase.KEPT:
+                kept.setdefault(_origin_of(progress.config), []).append(name)
             case Phase.REFUSED:
                 refused.setdefault((progress.config.name, progress.text), []).append(name)
             case Phase.WAITING:
@@ -104,8 +111,14 @@ def summarise(nodes: Mapping[str, Progress]) -> Summary:
         applied=sum(running.values()),
         running=", ".join(f"{title} on {wording.counted(count, 'node')}" for title, count in sorted(running.items())),
         refused=tuple(
-            f'{wording.listed(who)} cannot run "{config}" and {"keeps" if len(who) == 1 else "keep"} what was there: {text}'
+            f'{wording.listed(who)} cannot run "{config}" and {_verb("keep", who)} what was there: {text}'
             for (config, text), who in refused.items()
+        ),
+        kept=tuple(
+            f"{wording.listed(who)} {_verb('keep', who)} {origin}"
+            if origin
+            else f"{wording.listed(who)} {_verb('stay', who)} unshared"
+            for origin, who in kept.items()
         ),
         waiting=tuple(
             f"waiting for {wording.listed(who)}" + (f" ({text})" if text else "") for text, who in waiting.items()
@@ -113,9 +126,19 @@ def summarise(nodes: Mapping[str, Progress]) -> Summary:
     )
 
 
+def _verb(verb: str, who: Collection[str]) -> str:
+    return f"{verb}s" if len(who) == 1 else verb
+
+
 def title_of(config: Config) -> str:
     """A configuration for people."""
     return f"{config.name} (revision {config.revision})" if config.source is not None else "unshared"
+
+
+def _origin_of(config: Config) -> str:
+    """The same with its ConfigMap, which need not be the one that the policy names now; empty: unshared."""
+    source = config.source
+    return f"{title_of(config)} of ConfigMap {source.namespace}/{source.name}" if source is not None else ""
 
 
 def is_rolled_out(rollout: Rollout, expected: int) -> bool:

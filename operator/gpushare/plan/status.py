@@ -25,6 +25,7 @@ STATE_IGNORED: Final = "ignored"
 
 RECONCILED: Final = "Reconciled"
 NO_GPU_NODES: Final = "NoGPUNodes"
+DISABLED: Final = "Disabled"
 NFD_LABELS_MISSING: Final = "NFDLabelsMissing"
 OPERAND_NOT_READY: Final = "OperandNotReady"
 RECONCILE_FAILED: Final = "ReconcileFailed"
@@ -159,9 +160,20 @@ def rolled_out(summary: Summary) -> Condition:
         status, reason = "False", "Refused"
     elif summary.waiting:
         status, reason = "False", "Waiting"
+    elif summary.kept:
+        status, reason = "False", "SomeNodes" if summary.applied else "NoNode"
     else:
         status, reason = "True", "AllNodes" if summary.total else NO_GPU_NODES
     return Condition(type=ROLLED_OUT, status=status, reason=reason, message=summary.text)
+
+
+def switched_off() -> tuple[Condition, Condition]:
+    """`ConfigValid` and `RolledOut` of a policy that wants no device plugin, whatever configuration it names."""
+    message = "devicePlugin.enabled of the policy is false: no node runs the device plugin"
+    return (
+        Condition(type=CONFIG_VALID, status="True", reason=DISABLED, message=message),
+        Condition(type=ROLLED_OUT, status="True", reason=DISABLED, message=message),
+    )
 
 
 def conflict(texts: Iterable[str]) -> Condition:

@@ -26,6 +26,7 @@ from support.snapshots import (
     time_slicing,
 )  # fmt: skip
 
+DEFAULT = "devicePlugin.config.default of the policy"
 FOUR, EIGHT = time_slicing(4), time_slicing(8)
 MAPS = (config_map(any=FOUR, other=EIGHT, typo=FOUR.replace("replicas", "replica"), empty="# nothing\n"),)
 
@@ -67,19 +68,23 @@ def test_choice(active: Policy, label: str, expected: tuple[ConfigReason, str, s
         pytest.param(
             {"policies": (sharing_policy("anny"),)},
             [
-                'gpu01 keeps "any" (revision', "the policy's default names \"anny\", which ConfigMap gpu-operator/time-slicing",
+                'gpu01 keeps "any" (revision', f'{DEFAULT} names "anny", which ConfigMap gpu-operator/time-slicing',
                 "does not have (it has any, empty, other, typo)",
             ],
             id="default names no key",
         ),
         pytest.param(
             {"nodes": (node(config="tesla-t5"),)},
-            ['gpu01 keeps "any" (revision', 'the label names "tesla-t5", which ConfigMap'],
+            ['gpu01 keeps "any" (revision', 'the label nvidia.com/device-plugin.config names "tesla-t5", which ConfigMap'],
             id="label names no key",
         ),
         pytest.param(
             {"policies": (sharing_policy("typo"),)},
-            ['"typo", which is not valid: typo: sharing.timeSlicing.resources[0].replica', '"replicas"'],
+            [
+                f'{DEFAULT} names "typo" of ConfigMap gpu-operator/time-slicing, which is not valid: sharing.',
+                "sharing.timeSlicing.resources[0].replica (line 6): ",
+                '"replicas"',
+            ],
             id="invalid content",
         ),
         pytest.param(
@@ -105,7 +110,7 @@ def test_choice(active: Policy, label: str, expected: tuple[ConfigReason, str, s
             {"config_maps": (config_map(),)}, ["(it has no keys)"], id="no keys at all",
         ),
         pytest.param(
-            {"config_maps": (config_map(any="sharing: [\n"),)}, ["which is not valid: any: line 2"], id="unreadable by an edit",
+            {"config_maps": (config_map(any="sharing: [\n"),)}, ["which is not valid: line 2"], id="unreadable by an edit",
         ),
     ],
 )  # fmt: skip
@@ -163,8 +168,9 @@ def test_several_problems() -> None:
 
     condition = condition_of(found, CONFIG_VALID)
     assert condition.reason == "SeveralProblems"
-    assert 'gpu01 stays unshared: the label names "tesla-t5"' in condition.message
-    assert 'gpu02 stays unshared: the label names "typo", which is not valid' in condition.message
+    label = "the label nvidia.com/device-plugin.config"
+    assert f'gpu01 stays unshared: {label} names "tesla-t5", which ConfigMap' in condition.message
+    assert f'gpu02 stays unshared: {label} names "typo" of ConfigMap gpu-operator/{MAP}, which' in condition.message
     assert "gpu03" not in condition.message
 
 
@@ -199,6 +205,17 @@ def test_shadowed_mig_strategy(ruling: str, own: str, warned: bool) -> None:
     condition = condition_of(found, CONFIG_VALID)
     assert (condition.reason == "ValidWithWarnings") is warned
     assert ('"mixed" has no effect, since the policy says mig.strategy "single"' in condition.message) is warned
+
+
+def test_warning_names_its_place() -> None:
+    """What is odd about a valid text is told with the key and the ConfigMap to open."""
+    maps = (config_map(twodocs=FOUR + "---\nversion: v1\n"),)
+
+    found, _ = settle(snapshot(node(), policies=(sharing_policy("twodocs"),), config_maps=maps))
+
+    place = f'"twodocs" of ConfigMap gpu-operator/{MAP}: line 8: '
+    assert place in condition_of(found, CONFIG_VALID).message
+    assert place in found.gpu_nodes[0].status.conditions[1].message
 
 
 def test_unused_key_that_is_broken() -> None:

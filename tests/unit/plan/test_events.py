@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gpushare.domain import manifests
+from gpushare.domain.gpunode import revision_of
 from gpushare.domain.manifests import ObjectKey
 from gpushare.errors import Problem
 from gpushare.plan.build import build_plan
 from gpushare.plan.events import EventNote, EventType, Note, build_events
+from gpushare.plan.snapshot import Snapshot
 from support.snapshots import (
+    CONFIG,
     LATER,
     MAP,
     carry_out,
+    condition_of,
     config_map,
     node,
     policy,
@@ -107,7 +112,8 @@ def test_bad_then_corrected() -> None:
         replace(bad, policies=(replace(bad.policies[0], spec=good.policies[0].spec),)), LATER, broken.standing
     )
     assert {(item.regarding.kind.kind, item.reason) for item in back.events} == {
-        ("ClusterPolicy", "ConfigAccepted"), ("ConfigMap", "ConfigAccepted"), ("Node", "ConfigApplied"),
+        ("ClusterPolicy", "ConfigAccepted"), ("ConfigMap", "ConfigAccepted"), ("ClusterPolicy", "ConfigApplied"),
+        ("ConfigMap", "ConfigApplied"), ("Node", "ConfigApplied"),
     }  # fmt: skip
 
 
@@ -131,3 +137,87 @@ def test_second_policy() -> None:
     plan = build_plan(snapshot(policies=(policy(), policy("second", created="2026-02-01T00:00:00Z"))), LATER)
 
     assert [(item.regarding.name, item.reason) for item in plan.events] == [("second", "Ignored")]
+
+
+FOUR = time_slicing(4)
+REVISION = revision_of(FOUR)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"policies": (sharing_policy("any", name="nope"),)}, id="a ConfigMap that is not there"),
+        pytest.param({"policies": (sharing_policy("typo", name="broken"),)}, id="an invalid key of another ConfigMap"),
+        pytest.param({"policies": (sharing_policy("nokey", name="broken"),)}, id="no key of another ConfigMap"),
+        pytest.param({"policies": (sharing_policy("anny"),)}, id="no key of the same ConfigMap"),
+        pytest.param({"config_maps": ()}, id="the ConfigMap is deleted"),
+        pytest.param({"config_maps": (config_map(any="nonsense"),)}, id="the ConfigMap is edited"),
+    ],
+)
+def test_kept_is_not_applied(change: dict[str, Any]) -> None:
+    """What nodes keep is not told as applied: not on the policy, and on no ConfigMap that it is not in."""
+    maps = (config_map(any=FOUR), config_map("broken", typo=FOUR.replace("replicas", "replica")))
+    good, last = settle(snapshot(node("gpu01"), node("gpu02"), policies=(sharing_policy("any"),), config_maps=maps))
+
+    bad, then = settle(replace(good, **{**change, **_stored(good, change)}), before=last.standing)
+    first = build_plan(bad, LATER, last.standing)
+
+    assert {(item.regarding.kind.kind, item.reason) for item in first.events} == {
+        ("ClusterPolicy", "ConfigRefused"), ("ConfigMap", "ConfigRefused"), ("Node", "ConfigRefused"),
+    }  # fmt: skip
+    assert not [topic for topic in then.standing if topic[1] == "RolledOut"]
+    rolled_out = condition_of(bad, "RolledOut")
+    assert (rolled_out.status, rolled_out.reason) == ("False", "NoNode")
+    assert rolled_out.message == (
+        f"applied on 0 of 2 GPU nodes; gpu01, gpu02 keep any (revision {REVISION}) of ConfigMap gpu-operator/{MAP}"
+    )
+
+
+def _stored(good: Snapshot, change: dict[str, Any]) -> dict[str, Any]:
+    """A changed policy keeps its status."""
+    if "policies" not in change:
+        return {}
+    return {"policies": (replace(good.policies[0], spec=change["policies"][0].spec),)}
+
+
+def test_a_config_map_hears_of_its_own_keys_only() -> None:
+    """One node is shared by a key, one by none, one keeps what it had: each object is told what concerns it."""
+    maps = (config_map(any=FOUR), config_map("fine", eight=time_slicing(8)))
+    nodes = (node("gpu01"), node("gpu02"), node("gpu03"))
+    good, last = settle(snapshot(*nodes, policies=(sharing_policy("any"),), config_maps=maps))
+
+    nodes = tuple(
+        replace(item, labels={**item.labels, **labels})
+        for item, labels in zip(good.nodes, ({CONFIG: "eight"}, {CONFIG: "nine"}, {}), strict=True)
+    )
+    found, then = settle(
+        replace(good, nodes=nodes, policies=(replace(good.policies[0], spec=sharing_policy(name="fine").spec),)),
+        before=last.standing,
+    )
+
+    told = {topic[0].kind.kind: item.message for topic, item in then.standing.items() if topic[1] == "RolledOut"}
+    eight = f"eight (revision {revision_of(time_slicing(8))}) on 1 node"
+    assert told == {
+        "ConfigMap": f"applied on 1 of 1 GPU node: {eight}",
+        "ClusterPolicy": f"applied on 2 of 3 GPU nodes: {eight}, unshared on 1 node; "
+        f"gpu02 keeps any (revision {REVISION}) of ConfigMap gpu-operator/{MAP}",
+    }
+    assert told["ClusterPolicy"] == condition_of(found, "RolledOut").message
+    assert condition_of(found, "RolledOut").reason == "SomeNodes"
+
+
+def test_switched_off() -> None:
+    """A policy without the device plugin says that, whatever else it names; a warning is not taken back by it."""
+    bad, last = settle(snapshot(node(), policies=(sharing_policy("any", name="nope"),)))
+    off = {"devicePlugin": {"enabled": False, "config": {"name": "nope", "default": "any"}}}
+
+    found, plan = settle(
+        replace(bad, policies=(replace(bad.policies[0], spec=off),), gpu_nodes=()), before=last.standing
+    )
+
+    text = "devicePlugin.enabled of the policy is false: no node runs the device plugin"
+    for type_ in ("ConfigValid", "RolledOut"):
+        condition = condition_of(found, type_)
+        assert (condition.status, condition.reason, condition.message) == ("True", "Disabled", text)
+    assert found.policies[0].state == "ready"
+    assert "ConfigAccepted" not in {item.reason for item in plan.standing.values()}

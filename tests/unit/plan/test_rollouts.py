@@ -72,6 +72,13 @@ def test_progress(gpu_node: GPUNode | None, pod: AgentPod | None, phase: Phase, 
     assert (phase, text) == (progress.phase, progress.text)
 
 
+def test_kept_is_not_applied() -> None:
+    """A node that runs what it had before has not applied what is named for it now; all else is the same."""
+    assert progress_of(CONFIG, reported("True"), READY, kept=True).phase is Phase.KEPT
+    assert progress_of(CONFIG, reported("False"), READY, kept=True).phase is Phase.REFUSED
+    assert progress_of(CONFIG, reported("True"), None, kept=True).phase is Phase.WAITING
+
+
 def test_warnings_come_along() -> None:
     """What an agent says of a configuration that it applied is a warning."""
     assert progress_of(CONFIG, reported("True", problems=(PROBLEM,)), READY).warnings == (str(PROBLEM),)
@@ -84,10 +91,13 @@ def test_summary() -> None:
     nodes["gpu4"] = Progress(phase=Phase.REFUSED, config=CONFIG, text="no such device")
     nodes["gpu5"] = Progress(phase=Phase.WAITING, config=CONFIG)
     nodes["gpu6"] = Progress(phase=Phase.WAITING, config=CONFIG, text="agent not ready")
+    nodes["gpu7"] = nodes["gpu8"] = Progress(phase=Phase.KEPT, config=CONFIG)
+    nodes["gpu9"] = Progress(phase=Phase.KEPT, config=Config())
 
     assert summarise(nodes).text == (
-        f"applied on 4 of 7 GPU nodes: any (revision {CONFIG.revision}) on 3 nodes, unshared on 1 node; "
+        f"applied on 4 of 10 GPU nodes: any (revision {CONFIG.revision}) on 3 nodes, unshared on 1 node; "
         'gpu4 cannot run "any" and keeps what was there: no such device; '
+        f"gpu7, gpu8 keep any (revision {CONFIG.revision}) of ConfigMap gpu-operator/m; gpu9 stays unshared; "
         "waiting for gpu5; waiting for gpu6 (agent not ready)"
     )
     assert summarise({}).text == "no node is there to run a configuration"
