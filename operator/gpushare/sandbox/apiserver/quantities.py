@@ -69,21 +69,6 @@ def canonical_resource(text: Text) -> str:
     return _canonical(str(text), to_milli=True)
 
 
-def format_decimal(value: Fraction | int) -> str:
-    """A number in decimal short form, for sums: 1500 is `1500`, 3/2 is `1500m`."""
-    return _format(Fraction(value), _Form.DECIMAL)
-
-
-def format_binary(value: Fraction | int) -> str:
-    """A number in binary short form, for sums of memory: 1536 * 2**20 is `1536Mi`."""
-    return _format(Fraction(value), _Form.BINARY)
-
-
-def is_whole(text: Text) -> bool:
-    """Whether a quantity is an integer, as extended resources must be. Raises as `parse`."""
-    return parse(text).denominator == 1
-
-
 @lru_cache(maxsize=4096)
 def _canonical(text: str, *, to_milli: bool) -> str:
     value, form = _read(text)

@@ -9,12 +9,11 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
-from gpushare.sandbox.apiserver import formats
+from gpushare.sandbox.apiserver import field_errors, formats
 from gpushare.sandbox.apiserver.jsonvalues import compact
 from gpushare.sandbox.apiserver.schemas import ANYTHING, Schema
 from gpushare.sandbox.apiserver.statuses import Cause
 
-_INVALID: Final = "FieldValueInvalid"
 _COMBINATIONS: Final = ("allOf", "anyOf", "oneOf", "not")
 _PLAIN_TYPES: Final[Mapping[str, type]] = {"string": str, "integer": int, "boolean": bool}
 
@@ -74,7 +73,7 @@ def check_lists(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
             if schema.list_type != "atomic":
                 identity = compact(_identity(item, schema))
                 if identity in seen:
-                    yield Cause("FieldValueDuplicate", here.field, f"Duplicate value: {identity}")
+                    yield field_errors.duplicate(here.field, _identity(item, schema))
                 seen.add(identity)
             yield from check_lists(item, schema.items, here)
 
@@ -106,7 +105,7 @@ def _identity(item: Any, schema: Schema) -> Any:
 def _check_fields(value: Mapping[str, Any], schema: Schema, place: Place) -> Iterator[Cause]:
     for name in schema.required:
         if name not in value and not (not place.steps and name in ("apiVersion", "kind", "metadata")):
-            yield Cause("FieldValueRequired", place.child(name).field, "Required value")
+            yield field_errors.required(place.child(name).field)
     for name, item in value.items():
         child = schema.child(name)
         if child is not ANYTHING and not _is_plainly_right(item, child):
@@ -153,11 +152,8 @@ def _type_of(value: Any) -> str:
 
 
 def _enum(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
-    allowed = schema.raw["enum"]
-    if value not in allowed:
-        words = ", ".join(f'"{each}"' if isinstance(each, str) else f'"{compact(each)}"' for each in allowed)
-        message = f"Unsupported value: {_quoted(value)}: supported values: {words}"
-        yield Cause("FieldValueNotSupported", place.field, message)
+    if value not in schema.raw["enum"]:
+        yield field_errors.unsupported(place.field, value, schema.raw["enum"])
 
 
 def _minimum(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
@@ -187,7 +183,7 @@ def _min_length(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
 def _max_length(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
     most = schema.raw["maxLength"]
     if isinstance(value, str) and len(value) > most:
-        yield Cause("FieldValueTooLong", place.field, f"Too long: may not be more than {most} bytes")
+        yield field_errors.too_long(place.field, most)
 
 
 def _pattern(value: Any, schema: Schema, place: Place) -> Iterator[Cause]:
@@ -247,8 +243,7 @@ _RULES: Final[Mapping[str, Callable[[Any, Schema, Place], Iterator[Cause]]]] = {
 
 def _too_many(place: Place, found: int, most: int) -> Iterator[Cause]:
     if found > most:
-        word = "item" if most == 1 else "items"
-        yield Cause("FieldValueTooMany", place.field, f"Too many: {found}: must have at most {most} {word}")
+        yield field_errors.too_many(place.field, found, most)
 
 
 def _out_of_range(place: Place, value: Any, range_text: str) -> Cause:
@@ -262,11 +257,7 @@ def _wrong_type(place: Place, wanted: str, found: str) -> Cause:
 
 
 def _invalid(place: Place, value: Any, why: str) -> Cause:
-    return Cause(_INVALID, place.field or "<nil>", f"Invalid value: {_quoted(value)}: {why}")
-
-
-def _quoted(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else compact(value)
+    return field_errors.invalid(place.field or "<nil>", value, why)
 
 
 def _is_number(value: Any) -> bool:
