@@ -107,6 +107,22 @@ async def test_watch_survives_restart(server: ApiServer, connect) -> None:
     await changes.aclose()
 
 
+async def test_clients_go(server: ApiServer, connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch whose client has hung up is forgotten at once, not at its next event."""
+    store, came, went = server.api.store, asyncio.Event(), asyncio.Event()
+    subscribe, unsubscribe = store.subscribe, store.unsubscribe
+    monkeypatch.setattr(store, "subscribe", lambda key: (came.set(), subscribe(key))[1])
+    monkeypatch.setattr(store, "unsubscribe", lambda subscription: (unsubscribe(subscription), went.set()))
+    changes = follow(connect(), manifests.CONFIG_MAP, "default", log=LOG)
+    assert isinstance(await anext(changes), Synced)
+    listening = asyncio.create_task(anext(changes))
+    await came.wait()
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    await changes.aclose()
+    await went.wait()
+
+
 async def test_logs(server: ApiServer, connect) -> None:
     """The log of a pod is what the kubelet of its node answers."""
     admin = connect()
