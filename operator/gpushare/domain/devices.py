@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gpushare.domain.links import Link
 from gpushare.errors import Problem
 
 
@@ -108,3 +109,5 @@ class Inventory:
     """The newest CUDA that the driver supports, (12, 4)."""
     problems: tuple[Problem, ...] = ()
     """What could not be read, device by device."""
+    links: tuple[Link, ...] = ()
+    """What connects each two of them; empty where nobody asked."""

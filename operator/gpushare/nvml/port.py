@@ -7,10 +7,11 @@ called from any thread.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import Protocol
 
 from gpushare.domain.devices import GPU
+from gpushare.domain.links import Ancestor
 from gpushare.errors import DeviceError
 
 
@@ -45,17 +46,6 @@ class Event:
     gpu_instance: int | None = None
     """The GPU instance that it is about; None: the whole GPU."""
     compute_instance: int | None = None
-
-
-class Ancestor(IntEnum):
-    """The nearest thing that two GPUs hang on, by NVML's numbers."""
-
-    BOARD = 0
-    SWITCH = 10
-    SWITCHES = 20
-    HOST_BRIDGE = 30
-    NUMA_NODE = 40
-    SYSTEM = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,9 @@ from typing import Any, Final
 import pynvml
 
 from gpushare.domain.devices import GPU, ComputeCapability, MigEngines, MigInstance
+from gpushare.domain.links import Ancestor
 from gpushare.errors import DeviceError
 from gpushare.nvml.port import (
-    Ancestor,
     Driver,
     DriverUnavailable,
     Event,

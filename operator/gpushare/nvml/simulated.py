@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from gpushare.domain.devices import GPU
+from gpushare.domain.links import Ancestor
 from gpushare.nvml import describing
-from gpushare.nvml.port import Ancestor, Driver, DriverUnavailable, Event, GpuLost, NvLink, Process
+from gpushare.nvml.port import Driver, DriverUnavailable, Event, GpuLost, NvLink, Process
 
 _SWITCH_BUS_IDS: Final = tuple(f"0000:{number:02x}:00.0" for number in range(0xC4, 0xCA))
 

@@ -8,9 +8,10 @@ import threading
 import pytest
 
 from gpushare.domain.devices import ComputeCapability
+from gpushare.domain.links import Ancestor
 from gpushare.errors import ConfigurationError
 from gpushare.nvml.models import GPU_SLICES, MEMORY_SLICES, MODELS, Model, find_model
-from gpushare.nvml.port import Ancestor, Driver, DriverUnavailable, Event, GpuLost, NvLink, Nvml, Process
+from gpushare.nvml.port import Driver, DriverUnavailable, Event, GpuLost, NvLink, Nvml, Process
 from gpushare.nvml.profiles import profile_name
 from gpushare.nvml.simulated import SimulatedNvml
 

@@ -1,0 +1,31 @@
+"""What connects the GPUs of one node with each other, pair by pair. Read by `nvml`, weighed by `allocation`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Ancestor(IntEnum):
+    """The nearest thing that two GPUs hang on, by NVML's numbers: the smaller, the closer."""
+
+    BOARD = 0
+    SWITCH = 10
+    SWITCHES = 20
+    HOST_BRIDGE = 30
+    NUMA_NODE = 40
+    SYSTEM = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """Everything between two GPUs."""
+
+    gpus: tuple[int, int]
+    """Their indices, the lower one first."""
+    ancestor: Ancestor | None = None
+    """None: the driver does not tell."""
+    nvlinks: int = 0
+    """NVLinks from one straight to the other; where the two ends count differently, the lesser number."""
+    switched: int = 0
+    """NVLinks through NVSwitches that both hang on; of a GPU with fewer of them, that number."""
