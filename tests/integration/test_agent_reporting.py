@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gpushare import data, names
-from gpushare.agent import devices, running
+from gpushare.agent import devices, holding, running
 from gpushare.domain import gpunode, manifests
 from gpushare.domain.gpunode import Config, ConfigReason, ConfigSource
 from gpushare.kube.credentials import from_kubeconfig
@@ -32,7 +32,7 @@ WAIT_SECONDS = 10.0
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "WAIT_SECONDS", 0.05)
-    monkeypatch.setattr(running, "BETWEEN_READINGS_SECONDS", 0.05)
+    monkeypatch.setattr(holding, "PAUSE_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -285,7 +285,7 @@ async def test_nothing_changes_nothing_is_written(cluster: Cluster, node: Machin
         assert before is not None
         node.nvml.inject(Event(uuid=node.uuids()[1], xid=31))
         await asyncio.to_thread(node.kubelet.clients[GPU].allocate, [[node.kubelet.ids(GPU)[0]]])
-        await asyncio.sleep(running.AFTER_ALLOCATE_SECONDS * 3)  # nothing must come
+        await asyncio.sleep(holding.AFTER_ALLOCATE_SECONDS * 3)  # nothing must come
         after = await cluster.admin.get(manifests.GPU_NODE, NODE)
 
     assert after is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,15 +14,14 @@ from gpushare.agent.answering import Answering
 from gpushare.agent.deciding import Assignment, Decider, Decision
 from gpushare.agent.devices import DeviceWatch
 from gpushare.agent.health import XidFilter
+from gpushare.agent.holding import HolderWatch
 from gpushare.agent.keeping import keep
 from gpushare.agent.options import KUBELET_SOCKET, AgentOptions
 from gpushare.agent.reconciling import Reconciler
 from gpushare.agent.serving_pools import Kubelet, ServingPools
-from gpushare.errors import KubeletError
 from gpushare.host.files import HostFiles
 from gpushare.host.state import StateFile
 from gpushare.kube.cluster import Cluster
-from gpushare.kubelet.values import ContainerDevices
 from gpushare.nvml.port import Nvml
 
 if TYPE_CHECKING:
@@ -39,11 +38,6 @@ UNKNOWN_ASSIGNMENT_SECONDS = 5.0
 """The same while it has none: better late than with whole devices that turn into shares a moment later."""
 FIRST_DEVICES_SECONDS = 10.0
 """How long it waits for a driver that is waking up its GPUs."""
-HOLDERS_SECONDS = 10.0
-BETWEEN_READINGS_SECONDS = 0.8
-"""At least; a status is published once a second at most."""
-AFTER_ALLOCATE_SECONDS = 0.1
-"""The kubelet writes down what it has given to whom just after the answer."""
 THREADS = 4
 
 
@@ -61,8 +55,6 @@ class Agent:
         self._files = HostFiles(root)
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="agent")
         self._wake = asyncio.Event()
-        self._allocated = asyncio.Event()
-        self._is_allocate_told = False
         self._assigned = asyncio.Event()
         self._served = asyncio.Event()
         """Set after the first pass."""
@@ -71,12 +63,17 @@ class Agent:
         """What the last pass was about; a newer one may have come since."""
         self._labels: Mapping[str, str] = {}
         """As last known; they stay while the driver does not answer."""
-        self._holders: Sequence[ContainerDevices] = ()
         self._publisher: Publisher | None = None
         self._devices = DeviceWatch(
             nvml, self._files, XidFilter.parse(options.health_checks), log, on_change=self._wake.set
         )
-        answering = Answering(self._see_allocate)
+        self._holders = HolderWatch(
+            self._files.path(POD_RESOURCES_SOCKET),
+            self._executor,
+            on_read=self._try_again_if_held_back,
+            on_change=self._report,
+        )
+        answering = Answering(self._holders.see_allocate)
         self._pools = ServingPools(self._kubelet(), answering, self._executor, log, on_change=self._report)
         self._reconciler = Reconciler(
             Decider(options, self._files),
@@ -84,7 +81,7 @@ class Agent:
             answering,
             StateFile(self._files.path(STATE_FILE), log),
             self._executor,
-            read_holders=self._read_holders,
+            read_holders=self._holders.read,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -121,7 +118,7 @@ class Agent:
             failure=self._devices.failure,
             pools=pools,
             standings=self._pools.standings,
-            holders=self._holders,
+            holders=self._holders.holders,
             labels=self._labels,
         )
 
@@ -134,7 +131,7 @@ class Agent:
         )
 
     def _works(self) -> list[Callable[[], Awaitable[None]]]:
-        works: list[Callable[[], Awaitable[None]]] = [self._devices.run, self._pass_on_change, self._follow_holders]
+        works: list[Callable[[], Awaitable[None]]] = [self._devices.run, self._pass_on_change, self._watch_holders]
         if self._options.config_file:
             works.append(self._follow_file)
         elif self._cluster is None:
@@ -210,38 +207,13 @@ class Agent:
 
         return [follow, publisher.run]
 
-    def _see_allocate(self) -> None:
-        """Called in a thread of a plugin server; wakes the event loop once for many, since waking it costs the answer time."""
-        if not self._is_allocate_told:
-            self._is_allocate_told = True
-            self._loop.call_soon_threadsafe(self._allocated.set)
-
-    async def _follow_holders(self) -> None:
-        """Asks the kubelet who holds what, after each Allocate and now and then, for nobody tells when a pod goes."""
+    async def _watch_holders(self) -> None:
         await self._served.wait()
-        while True:
-            holders = await self._read_holders()
-            if self._reconciler.is_held_back:
-                self._wake.set()
-            if holders != self._holders:
-                self._holders = holders
-                self._report()
-            await asyncio.sleep(BETWEEN_READINGS_SECONDS)
-            await _within(HOLDERS_SECONDS, self._allocated)
-            await asyncio.sleep(AFTER_ALLOCATE_SECONDS)
-            # In this order: an Allocate in between is told again rather than lost.
-            self._allocated.clear()
-            self._is_allocate_told = False
+        await self._holders.run()
 
-    async def _read_holders(self) -> Sequence[ContainerDevices]:
-        """As the kubelet tells it, in an order of its own; as last known where it does not answer."""
-        from gpushare.kubelet.podresources import read_holders
-
-        socket = self._files.path(POD_RESOURCES_SOCKET)
-        with contextlib.suppress(KubeletError):
-            found = await self._loop.run_in_executor(self._executor, read_holders, socket)
-            return tuple(sorted(found, key=lambda holder: (holder.namespace, holder.pod, holder.container)))
-        return self._holders
+    def _try_again_if_held_back(self) -> None:
+        if self._reconciler.is_held_back:
+            self._wake.set()
 
     async def _listen(self) -> None:
         await self._served.wait()

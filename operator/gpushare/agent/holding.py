@@ -1,0 +1,72 @@
+"""Watches who holds which devices, as the kubelet tells it. Run by the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+
+from gpushare.errors import KubeletError
+from gpushare.kubelet.values import ContainerDevices
+
+POLL_SECONDS = 10.0
+"""Nobody tells when a pod goes."""
+PAUSE_SECONDS = 0.8
+"""Between two readings at least; a status is published once a second at most."""
+AFTER_ALLOCATE_SECONDS = 0.1
+"""The kubelet writes down what it has given to whom just after the answer."""
+
+
+class HolderWatch:
+    """Keeps `holders` true, as far as the kubelet answers."""
+
+    def __init__(
+        self, socket: Path, executor: Executor, *, on_read: Callable[[], None], on_change: Callable[[], None]
+    ) -> None:
+        """Calls `on_read` after each reading, and `on_change` after one that was different from the last."""
+        self.holders: Sequence[ContainerDevices] = ()
+        """In order of namespace, pod and container."""
+        self._socket = socket
+        self._executor = executor
+        self._on_read = on_read
+        self._on_change = on_change
+        self._loop = asyncio.get_running_loop()
+        self._allocated = asyncio.Event()
+        self._is_told = False
+
+    def see_allocate(self) -> None:
+        """Something was given out just now. Called in threads of plugin servers.
+
+        Wakes the event loop once for many, since waking it would make each of their answers slower.
+        """
+        if not self._is_told:
+            self._is_told = True
+            self._loop.call_soon_threadsafe(self._allocated.set)
+
+    async def run(self) -> None:
+        """Reads after each Allocate and now and then, for ever; ends by being cancelled."""
+        while True:
+            before = self.holders
+            self.holders = await self.read()
+            self._on_read()
+            if self.holders != before:
+                self._on_change()
+            await asyncio.sleep(PAUSE_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._allocated.wait()
+            await asyncio.sleep(AFTER_ALLOCATE_SECONDS)
+            # In this order: an Allocate in between is told again rather than lost.
+            self._allocated.clear()
+            self._is_told = False
+
+    async def read(self) -> Sequence[ContainerDevices]:
+        """Asks now; as last known where the kubelet does not answer."""
+        from gpushare.kubelet.podresources import read_holders  # late: after the first list
+
+        with contextlib.suppress(KubeletError):
+            found = await self._loop.run_in_executor(self._executor, read_holders, self._socket)
+            return tuple(sorted(found, key=lambda holder: (holder.namespace, holder.pod, holder.container)))
+        return self.holders
