@@ -188,7 +188,9 @@ _ELSEWHERE = (
 
 def _refused(default: str, says: str) -> tuple[Type, ...]:
     """A default that cannot be used: the policy says why, and the node keeps what it has."""
-    condition = f'Message: ... the policy\'s default names "{default}", ... {says} ... Type: ConfigValid'
+    condition = (
+        f'Message: ... devicePlugin.config.default of the policy names "{default}" ... {says} ... Type: ConfigValid'
+    )
     return (
         Type(line=_name_config("broken-configs", default), shows=("patched",)),
         Type(line="kubectl describe clusterpolicy cluster-policy", shows=(condition,), wait=True),
