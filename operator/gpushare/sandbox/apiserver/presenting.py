@@ -12,7 +12,7 @@ import yaml
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses, tables
-from gpushare.sandbox.apiserver.requests import JSON, PROTOBUF, YAML, Request, Response
+from gpushare.sandbox.apiserver.requests import JSON, PROTOBUF, YAML, Request, Response, warning_headers
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.storage import Record, encode
 
@@ -67,12 +67,11 @@ def one(
     """An answer with one object."""
     form = negotiate(request)
     if form is Form.JSON:
-        answer = Response.of({}, code, warnings=tuple(warnings))
-        return Response(encoded(resource, record) + b"\n", code, headers=answer.headers)
+        return Response(encoded(resource, record) + b"\n", code, headers=warning_headers(warnings))
     if form is Form.YAML:
         text = yaml.safe_dump(shown(resource, record), allow_unicode=True)
         return Response(text.encode(), code, content_type=YAML)
-    return Response.of(transformed(resource, [record], form, request, record.version), code, warnings=tuple(warnings))
+    return Response.of(transformed(resource, [record], form, request, record.version), code, warnings)
 
 
 def many(resource: Resource, records: Sequence[Record], request: Request, metadata: Mapping[str, Any]) -> Response:

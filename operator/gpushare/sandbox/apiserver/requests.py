@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -98,17 +98,20 @@ class Response:
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, value: Any, code: int = 200, *, warnings: tuple[str, ...] = ()) -> Response:
+    def of(cls, value: Any, code: int = 200, warnings: Iterable[str] = ()) -> Response:
         """An object as JSON, with the warnings that kubectl shows."""
-        return cls(
-            encode(value) + b"\n", code, headers=tuple(("Warning", f"299 - {json.dumps(text)}") for text in warnings)
-        )
+        return cls(encode(value) + b"\n", code, headers=warning_headers(warnings))
 
     @classmethod
     def refused(cls, error: statuses.ApiError) -> Response:
         """The Status of a refusal."""
         headers = (("Retry-After", str(error.retry_after)),) if error.retry_after else ()
         return cls(encode(error.status()) + b"\n", error.code, headers=headers)
+
+
+def warning_headers(warnings: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Headers with texts that kubectl shows as warnings."""
+    return tuple(("Warning", f"299 - {json.dumps(text)}") for text in warnings)
 
 
 @dataclass(frozen=True, slots=True)

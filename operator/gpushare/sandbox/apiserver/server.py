@@ -34,7 +34,6 @@ _FLOW_HEADERS = {
     "X-Kubernetes-Pf-Prioritylevel-Uid": str(uuid.uuid4()),
     "Cache-Control": "no-cache, private",
 }
-_GONE = (ConnectionError, asyncio.CancelledError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +200,7 @@ async def _stream(http: web.BaseRequest, answer: Stream) -> web.StreamResponse:
     response.enable_chunked_encoding()
     await response.prepare(http)
     async with contextlib.aclosing(answer.chunks) as chunks:
-        with contextlib.suppress(*_GONE[:1]):
+        with contextlib.suppress(ConnectionError):
             async for chunk in chunks:
                 if chunk:
                     await response.write(chunk)
