@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from gpushare.domain.devices import GPU, Inventory, MigInstance
-from gpushare.errors import DeviceError, Problem
+from gpushare.errors import Problem
 from gpushare.labels.facts import HostFacts
 from gpushare.labels.vgpu import find_virtual_gpu
-from gpushare.nvml.port import DriverUnavailable, Nvml
+from gpushare.nvml import reading
+from gpushare.nvml.port import Nvml
 
 _DISPLAYS: Final = ("DGX Display", "NVIDIA DGX Display")
 """Their index stays theirs: the GPUs behind them keep NVML's numbers."""
@@ -50,14 +51,7 @@ def read_inventory(nvml: Nvml, machine: Machine) -> Inventory:
     gpus: list[GPU] = []
     problems: list[Problem] = []
     caps: Mapping[_Place, str] | None = None
-    for index in range(nvml.count()):
-        try:
-            gpu = nvml.gpu(index)
-        except DriverUnavailable:
-            raise  # the driver went while GPUs were read: a node whose GPUs nobody knows is not one without GPUs
-        except DeviceError as error:
-            problems.append(Problem(path=f"gpus[{index}]", message=str(error)))
-            continue
+    for gpu in reading.read_gpus(nvml, problems):
         if gpu.product in _DISPLAYS:
             continue
         if gpu.mig and caps is None:

@@ -28,4 +28,4 @@ class Link:
     nvlinks: int = 0
     """NVLinks from one straight to the other; where the two ends count differently, the lesser number."""
     switched: int = 0
-    """NVLinks through NVSwitches that both hang on; of a GPU with fewer of them, that number."""
+    """NVLinks that reach the other through NVSwitches: the lesser number of the two GPUs. A node has one such fabric."""

@@ -4,6 +4,9 @@ driver: {version: 550.90.07, cuda: "12.4", fabric: {cluster: 0123..., clique: 7}
 gpus:
 - {model: Tesla-T4, count: 2, numa: 0}
 - {model: A100-SXM4-40GB, mig: [1g.5gb, 2g.10gb], switch: 0, nvlink: {switch: 12}, processes: [{pid: 7, memory: 512}]}
+
+Where two GPUs meet is said by equal numbers, the closest thing that they share: `board`, `switch` (one PCI switch), `switches`
+(several of them), `bridge` (a host bridge), `numa`. `nvlink` holds numbers of links by index of the other GPU, or `switch`.
 """
 
 from __future__ import annotations
@@ -27,8 +30,9 @@ _COMPUTE_CLASS: Final = 0x030200
 _NAMESPACE: Final = uuid.UUID("6f0d4c2e-5b1a-5d0e-9c57-2f6f7c1b8a31")
 _BUS_ID: Final = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _DRIVER_KEYS: Final = ("version", "cuda", "fabric")
+_PLACES: Final = ("board", "switch", "switches", "bridge")
 _GPU_KEYS: Final = (
-    "model", "count", "name", "uuid", "memory", "numa", "bus", "minor", "class", "switch", "board", "mig", "nvlink", "processes"
+    "model", "count", "name", "uuid", "memory", "numa", "bus", "minor", "class", *_PLACES, "mig", "nvlink", "processes"
 )  # fmt: skip
 
 
@@ -38,9 +42,8 @@ class Described:
 
     gpu: GPU
     model: Model
-    switch: int | None = None
-    """PCI switch; GPUs with the same number hang on one."""
-    board: int | None = None
+    places: Mapping[str, int] = field(default_factory=dict)
+    """What it hangs on, by number: `board`, `switch`, `switches`, `bridge`."""
     nvlink: Mapping[int | str, int] = field(default_factory=dict)
     """Number of links by index of the other GPU, or `switch`."""
     processes: tuple[Process, ...] = ()
@@ -154,8 +157,7 @@ class _Reader:
         return Described(
             gpu=gpu,
             model=model,
-            switch=self.number(body, "switch", path, None),
-            board=self.number(body, "board", path, None),
+            places={key: number for key in _PLACES if (number := self.number(body, key, path, None)) is not None},
             nvlink=self.nvlink(body.get("nvlink"), f"{path}.nvlink"),
             processes=tuple(self.processes(body.get("processes"), f"{path}.processes")),
         )

@@ -18,6 +18,13 @@ from gpushare.domain.links import Ancestor
 from gpushare.nvml import describing
 from gpushare.nvml.port import Driver, DriverUnavailable, Event, GpuLost, NvLink, Process
 
+_PLACES: Final = {
+    "board": Ancestor.BOARD,
+    "switch": Ancestor.SWITCH,
+    "switches": Ancestor.SWITCHES,
+    "bridge": Ancestor.HOST_BRIDGE,
+}
+"""From the closest to the farthest."""
 _SWITCH_BUS_IDS: Final = tuple(f"0000:{number:02x}:00.0" for number in range(0xC4, 0xCA))
 
 
@@ -116,13 +123,12 @@ class SimulatedNvml:
             return self._connection.events.popleft() if self._connection.events else None
 
     def ancestor(self, index: int, other: int) -> Ancestor:
-        """As the description says: one board, one PCI switch, one NUMA node, or only the system in common."""
+        """The closest place that both descriptions name; without one, the NUMA node, or only the system."""
         with self._machine.lock:
             one, two = self._described(index), self._described(other)
-        if index == other or (one.board is not None and one.board == two.board):
-            return Ancestor.BOARD
-        if one.switch is not None and one.switch == two.switch:
-            return Ancestor.SWITCH
+        for place, ancestor in _PLACES.items():
+            if index == other or (place in one.places and one.places[place] == two.places.get(place)):
+                return ancestor
         if one.gpu.numa_node is None and two.gpu.numa_node is None:
             return Ancestor.HOST_BRIDGE
         return Ancestor.NUMA_NODE if one.gpu.numa_node == two.gpu.numa_node else Ancestor.SYSTEM

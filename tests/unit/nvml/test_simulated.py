@@ -143,6 +143,22 @@ def test_topology() -> None:
     assert [link.to_switch for link in nvml.nvlinks(3)] == [True, True]
 
 
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        pytest.param("switch", Ancestor.SWITCH, id="one PCI switch"),
+        pytest.param("switches", Ancestor.SWITCHES, id="several PCI switches"),
+        pytest.param("bridge", Ancestor.HOST_BRIDGE, id="a host bridge"),
+    ],
+)
+def test_places(place: str, expected: Ancestor) -> None:
+    """The closest place of the same number counts, not the NUMA node, and not another number."""
+    nvml = started(*({"model": "T4", "numa": 0, place: number} for number in (0, 0, 1)))
+
+    assert nvml.ancestor(0, 1) is expected
+    assert nvml.ancestor(0, 2) is Ancestor.NUMA_NODE
+
+
 def test_no_numa_nodes() -> None:
     """Where NUMA nodes are not known, GPUs meet at the host bridge."""
     assert started({"model": "T4", "count": 2}).ancestor(0, 1) is Ancestor.HOST_BRIDGE
