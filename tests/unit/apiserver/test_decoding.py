@@ -151,7 +151,7 @@ def test_times_with_microseconds() -> None:
             POD, {"spec": {"containers": [{"name": "c", "imag": "i"}]}}, "spec.containers[0].imag", id="in a list"
         ),
         pytest.param(NODE, {"metadata": {"label": {}}}, "metadata.label", id="metadata"),
-        pytest.param(WIDGET, {"spec": {"sise": 1}}, "spec.sise", id="custom"),
+        pytest.param(WIDGET, {"spec": {"sizes": 1}}, "spec.sizes", id="custom"),
         pytest.param(WIDGET, {"metadata": {"label": {}}}, "metadata.label", id="metadata of a custom resource"),
         pytest.param(WIDGET, {"spec": {"list": [{"x": 1}]}}, "spec.list[0].x", id="list of a custom resource"),
     ],
@@ -176,6 +176,16 @@ def test_free_fields_are_kept() -> None:
 
     assert decoded == {"spec": spec, "metadata": {"name": "w"}}
     assert decoded["spec"]["free"] is not spec["free"]
+
+
+@pytest.mark.parametrize("default", ["", [], {}, False, 0, "x"])
+def test_defaults_of_definitions_are_kept(default: Any) -> None:
+    """A default may be anything, the empty text too."""
+    crd = builtin("CustomResourceDefinition", "customresourcedefinitions", "apiextensions.k8s.io")
+    schema = {"properties": {"a": {"default": default, "nullable": True}}}
+    obj = {"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}}
+
+    assert decode(crd, obj) == obj
 
 
 def test_secrets_hold_base64() -> None:

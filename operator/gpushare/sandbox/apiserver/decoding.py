@@ -154,8 +154,10 @@ class _Place:
 
 def _is_left_out(key: str, value: Any, child: Schema, schema: Schema) -> bool:
     """Whether Go's encoder leaves the field out, since it holds nothing."""
-    if value is None or (value is False and key in _PLAIN_BOOLEANS):
-        return True
+    if value is None or child.preserves:
+        return value is None
+    if value is False:
+        return key in _PLAIN_BOOLEANS
     if value == "" and isinstance(value, str):
         return key not in schema.required and key not in _TEXT_POINTERS
     is_struct = bool(child.properties) or not child.additional
