@@ -98,12 +98,6 @@ class DevicePlugin(Operand):
     mps: Mps = Mps()
 
 
-class Toolkit(Switch):
-    """Of the container toolkit: where it is."""
-
-    install_dir: str = "/usr/local/nvidia"
-
-
 class Operator(_Part):
     """Settings of the operator itself."""
 
@@ -166,7 +160,7 @@ class ClusterPolicy(_Part):
     cdi: Cdi = Cdi()
     host_paths: HostPaths = HostPaths()
     sandbox_workloads: SandboxWorkloads = SandboxWorkloads()
-    toolkit: Toolkit = Toolkit()
+    toolkit: Switch = Switch()
     driver: Switch = Switch()
     dcgm: Switch = Switch()
     dcgm_exporter: Switch = Switch()

@@ -13,7 +13,7 @@ from gpushare.api.clusterpolicy import ClusterPolicy, DaemonSets
 from gpushare.domain import manifests
 from gpushare.domain.manifests import ObjectKey
 from gpushare.errors import ConfigurationError, Problem
-from gpushare.plan.environment import RESERVED, build_environment
+from gpushare.plan.environment import build_environment, find_notes
 from gpushare.plan.snapshot import Policy, Snapshot
 
 DEVICE_PLUGIN: Final = "device-plugin"
@@ -79,11 +79,7 @@ def build_device_plugin(snapshot: Snapshot, active: Policy, policy: ClusterPolic
     problems += [*_check_update(policy.daemonsets), *_check_args(policy.device_plugin.args)]
     if problems:
         return Built(problems=tuple(problems))
-    notes = [
-        f"spec.devicePlugin.env: {variable.name} is not taken, since every pod has its own"
-        for variable in policy.device_plugin.env
-        if variable.name in RESERVED
-    ]
+    notes = list(find_notes(policy))
     if not clusterpolicy.is_own_image(image) and snapshot.settings.image:
         notes.append(f"spec.devicePlugin: {image} is not used; the agent runs {snapshot.settings.image}")
         image = snapshot.settings.image
@@ -121,7 +117,6 @@ def _values_of(snapshot: Snapshot, policy: ClusterPolicy, image: str) -> dict[st
         "runtime_class": runtime_class if runtime_class in snapshot.runtime_classes else "",
         "driver_root": paths.driver_install_dir,
         "kubelet_root": paths.kubelet_root_dir,
-        "mps_root": plugin.mps.root,
     }
 
 

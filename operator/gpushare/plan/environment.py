@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from gpushare import names
@@ -9,18 +10,23 @@ from gpushare.api.clusterpolicy import ClusterPolicy
 
 RESERVED: Final = frozenset({names.ENV_NODE_NAME})
 """Filled in by Kubernetes; a value for all nodes would be wrong on all but one."""
+_LIST_STRATEGY: Final = "DEVICE_LIST_STRATEGY"
+_ENVVAR: Final = "envvar"
+_CDI: Final = "cdi-"
+"""How the strategies begin that hand GPUs over by CDI."""
 
 
 def build_environment(policy: ClusterPolicy) -> dict[str, str]:
     """Variables by name. What the user writes wins over everything, in place, else at the end.
 
-    There is no `CONFIG_FILE` and no `MIG_STRATEGY`: both are part of what the controller assigns to each node.
+    There is no `CONFIG_FILE` and no `MIG_STRATEGY`: both are part of what the controller assigns to each node. CDI is never
+    asked for: every agent would refuse it, and warn on every node.
     """
     plugin = policy.device_plugin
     env = {
         "PASS_DEVICE_SPECS": "true",
         "FAIL_ON_INIT_ERROR": "true",
-        "DEVICE_LIST_STRATEGY": "envvar",
+        _LIST_STRATEGY: _ENVVAR,
         "DEVICE_ID_STRATEGY": "uuid",
         "NVIDIA_VISIBLE_DEVICES": "all",
         "NVIDIA_DRIVER_CAPABILITIES": "all",
@@ -32,8 +38,36 @@ def build_environment(policy: ClusterPolicy) -> dict[str, str]:
         env["GDRCOPY_ENABLED"] = "true"
     # On every node, whatever its strategy: with it, a changed strategy needs no new pod.
     env["NVIDIA_MIG_MONITOR_DEVICES"] = "all"
-    if policy.is_enabled("cdi"):
-        env |= {"DEVICE_LIST_STRATEGY": "cdi-annotations,cdi-cri", "CDI_ANNOTATION_PREFIX": "cdi.k8s.io/"}
-        if policy.is_enabled("toolkit"):
-            env["NVIDIA_CDI_HOOK_PATH"] = f"{policy.toolkit.install_dir}/toolkit/nvidia-cdi-hook"
-    return env | {variable.name: variable.value for variable in plugin.env if variable.name not in RESERVED}
+    said = _said(policy)
+    if _LIST_STRATEGY in said:
+        said[_LIST_STRATEGY] = _served(said[_LIST_STRATEGY])
+    return env | said
+
+
+def find_notes(policy: ClusterPolicy) -> Iterator[str]:
+    """What of the policy does not reach the container as it is written, and what is there instead."""
+    for variable in policy.device_plugin.env:
+        if variable.name in RESERVED:
+            yield f"spec.devicePlugin.env: {variable.name} is not taken, since every pod has its own"
+    strategies = _said(policy).get(_LIST_STRATEGY)
+    if strategies is None:
+        if policy.is_enabled("cdi"):
+            yield (
+                "cdi.enabled of the policy (true where it is not written) asks for CDI, which this version does not serve; "
+                "containers get NVIDIA_VISIBLE_DEVICES instead (cdi.enabled: false says so)"
+            )
+    elif (served := _served(strategies)) != strategies:
+        yield (
+            f'spec.devicePlugin.env: {_LIST_STRATEGY} "{strategies}" asks for CDI, which this version does not serve; '
+            f'"{served}" is used instead'
+        )
+
+
+def _said(policy: ClusterPolicy) -> dict[str, str]:
+    return {variable.name: variable.value for variable in policy.device_plugin.env if variable.name not in RESERVED}
+
+
+def _served(strategies: str) -> str:
+    words = strategies.split(",")
+    served = [word for word in words if not word.strip().startswith(_CDI)]
+    return strategies if served == words else ",".join(served) or _ENVVAR

@@ -22,8 +22,7 @@ BASE = {
     "NVIDIA_MIG_MONITOR_DEVICES": "all",
 }  # fmt: skip
 NO_CDI = {"cdi": {"enabled": False}}
-CDI = {"DEVICE_LIST_STRATEGY": "cdi-annotations,cdi-cri", "CDI_ANNOTATION_PREFIX": "cdi.k8s.io/"}
-HOOK = {"NVIDIA_CDI_HOOK_PATH": "/usr/local/nvidia/toolkit/nvidia-cdi-hook"}
+SERVED = "containers get NVIDIA_VISIBLE_DEVICES instead (cdi.enabled: false says so)"
 
 
 def build(runtime_classes: frozenset[str] = frozenset(), image: str = IMAGE, **spec: Any) -> Built:
@@ -32,6 +31,10 @@ def build(runtime_classes: frozenset[str] = frozenset(), image: str = IMAGE, **s
     assert parsed.policy is not None, parsed.problems
     found = replace(snapshot(runtime_classes=runtime_classes), settings=replace(SETTINGS, image=image))
     return components.build_device_plugin(found, active, parsed.policy)
+
+
+def _strategies(text: str) -> dict[str, Any]:
+    return {"devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": text}]}}
 
 
 def values(**spec: Any) -> dict[str, Any]:
@@ -44,12 +47,7 @@ def values(**spec: Any) -> dict[str, Any]:
     ("spec", "expected"),
     [
         pytest.param(NO_CDI, BASE, id="plain"),
-        pytest.param({}, BASE | CDI | HOOK, id="CDI is the default"),
-        pytest.param({"toolkit": {"enabled": False}}, BASE | CDI, id="CDI without the toolkit"),
-        pytest.param(
-            {"toolkit": {"installDir": "/opt"}}, BASE | CDI | {"NVIDIA_CDI_HOOK_PATH": "/opt/toolkit/nvidia-cdi-hook"},
-            id="toolkit elsewhere",
-        ),
+        pytest.param({"cdi": {"enabled": True}}, BASE, id="CDI is not served"),
         pytest.param(
             {**NO_CDI, "gds": {"enabled": True}, "gdrcopy": {"enabled": True}},
             BASE | {"GDS_ENABLED": "true", "MOFED_ENABLED": "true", "GDRCOPY_ENABLED": "true"}, id="GDS and GDRCopy",
@@ -59,7 +57,7 @@ def values(**spec: Any) -> dict[str, Any]:
         ),
         pytest.param(
             {"devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": "envvar"}, {"name": "X"}]}},
-            BASE | CDI | HOOK | {"DEVICE_LIST_STRATEGY": "envvar", "X": ""}, id="the user wins over everything",
+            BASE | {"DEVICE_LIST_STRATEGY": "envvar", "X": ""}, id="the user wins over everything",
         ),
         pytest.param({**NO_CDI, "mig": {"strategy": "mixed"}}, BASE, id="the MIG strategy is assigned, not rendered"),
         pytest.param(
@@ -73,6 +71,30 @@ def test_environment(spec: dict[str, Any], expected: dict[str, str]) -> None:
     assert parsed is not None
 
     assert expected == build_environment(parsed)
+
+
+@pytest.mark.parametrize(
+    ("spec", "strategy", "saying"),
+    [
+        pytest.param({}, "envvar", ["cdi.enabled of the policy (true where it is not written) asks for CDI", SERVED],
+                     id="CDI by default"),
+        pytest.param({"cdi": {"enabled": True}}, "envvar", ["cdi.enabled of the policy", SERVED], id="CDI as written"),
+        pytest.param(NO_CDI, "envvar", [], id="no CDI"),
+        pytest.param(_strategies("volume-mounts"), "volume-mounts", [], id="the user's choice"),
+        pytest.param(_strategies("cdi-cri"), "envvar", ['DEVICE_LIST_STRATEGY "cdi-cri" asks', '"envvar" is used instead'],
+                     id="CDI by variable"),
+        pytest.param(_strategies("cdi-annotations, volume-mounts,cdi-cri"), " volume-mounts", ["is used instead"],
+                     id="CDI among others"),
+    ],
+)  # fmt: skip
+def test_cdi_is_said_once_on_the_policy(spec: dict[str, Any], strategy: str, saying: list[str]) -> None:
+    """No agent is told to use what it would refuse; the policy says what is there instead."""
+    built = build(**spec)
+
+    assert built.component is not None
+    assert {"name": "DEVICE_LIST_STRATEGY", "value": strategy} in built.component.values["env"]
+    assert len(built.notes) == bool(saying)
+    assert all(text in built.notes[0] for text in saying)
 
 
 def test_environment_keeps_places() -> None:

@@ -73,7 +73,7 @@ def test_what_others_wrote_stays() -> None:
 
 def test_nothing_unmanaged() -> None:
     """A policy that asks for nothing else leaves nothing to say."""
-    off = {name: {"enabled": False} for name in ("driver", "toolkit", "dcgm", "dcgmExporter", "migManager")}
+    off = {name: {"enabled": False} for name in ("driver", "toolkit", "dcgm", "dcgmExporter", "migManager", "cdi")}
 
     found, _ = settle(snapshot(policies=(policy(**off),)))
 
