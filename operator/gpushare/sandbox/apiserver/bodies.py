@@ -30,7 +30,7 @@ def read_object(request: Request, resource: Resource) -> Manifest:
     if request.content_type not in _OBJECT_TYPES:
         raise statuses.unsupported_media_type()
     obj = _parsed(request, kind)
-    if not isinstance(obj, dict):
+    if not isinstance(obj, dict) or not all(isinstance(obj.get(name, ""), str) for name in ("kind", "apiVersion")):
         raise statuses.bad_request(
             f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind"
         )
