@@ -22,6 +22,7 @@ from gpushare.errors import UsageError
 from gpushare.host.files import HostFiles
 from gpushare.kube.cluster import Cluster
 from gpushare.nvml.port import Nvml
+from gpushare.serving.logs import log_as_json
 
 _FAILED = 2
 """Exit code for a command line or an environment that cannot be used."""
@@ -46,20 +47,10 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     except UsageError as error:
         print(f"gpushare agent: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
         return _FAILED
-    _log_json()
+    log_as_json()
     # Pydantic searches every installed package for plugins at its first model, which takes 30 ms of the start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     return asyncio.run(_until_signal(argv, environ, _library(options)))
-
-
-def _log_json() -> None:
-    from pythonjsonlogger.json import JsonFormatter  # late: only a process logs by itself
-
-    handler = logging.StreamHandler()
-    handler.setFormatter(
-        JsonFormatter("%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields={"asctime": "time"})
-    )
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 async def _until_signal(argv: Sequence[str], environ: Mapping[str, str], library: str) -> int:

@@ -50,6 +50,8 @@ class AgentOptions:
     kubeconfig: str = ""
     metrics_port: int = 0
     """0: no listener."""
+    metrics_address: str = ""
+    """Address to listen on; empty: all of them."""
 
 
 def parse(argv: Sequence[str], environ: Mapping[str, str]) -> AgentOptions:
@@ -237,6 +239,7 @@ _FLAGS = (
     # Ours.
     _flag("node-name", names.ENV_NODE_NAME),
     _flag("kubeconfig", "KUBECONFIG"),
-    _flag("metrics-port", "METRICS_PORT", read=_port),
+    _flag("metrics-port", names.ENV_METRICS_PORT, read=_port),
+    _flag("metrics-address", names.ENV_POD_IP),
 )
 _BY_NAME = {name: flag for flag in _FLAGS for name in flag.names}

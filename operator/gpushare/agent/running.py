@@ -218,16 +218,10 @@ class Agent:
     async def _listen(self) -> None:
         await self._served.wait()
         from gpushare.agent.monitoring import Monitoring
-        from gpushare.serving.http import HttpServer
+        from gpushare.serving.listening import listen
 
-        server = HttpServer(Monitoring(self.facts).answer, self._log)
-        try:
-            await server.start("", self._options.metrics_port)
-            await asyncio.Event().wait()
-        except OSError as error:
-            self._log.warning("no listener for metrics and health", extra={"reason": str(error)})
-        finally:
-            await server.stop()
+        answer = Monitoring(self.facts).answer
+        await listen(answer, self._options.metrics_address, self._options.metrics_port, self._log)
 
 
 def _outcome(decision: Decision) -> object:

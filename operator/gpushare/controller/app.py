@@ -19,6 +19,7 @@ from gpushare.controller.options import Options
 from gpushare.errors import UsageError
 from gpushare.kube import credentials as credentials_
 from gpushare.kube.credentials import Credentials
+from gpushare.serving.logs import log_as_json
 
 _FAILED = 2
 """Exit code for a command line or an environment that cannot be used."""
@@ -34,20 +35,8 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     except UsageError as error:
         print(f"gpushare controller: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
         return _FAILED
-    _log_json(level)
+    log_as_json(level)
     return asyncio.run(_until_signal(argv, environ))
-
-
-def _log_json(level: str) -> None:
-    from pythonjsonlogger.json import JsonFormatter  # late: only a process logs by itself
-
-    handler = logging.StreamHandler()
-    handler.setFormatter(
-        JsonFormatter(
-            "%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields={"asctime": "time", "levelname": "level"}
-        )
-    )
-    logging.basicConfig(level=level.upper(), handlers=[handler])
 
 
 async def _until_signal(argv: Sequence[str], environ: Mapping[str, str]) -> int:

@@ -32,6 +32,8 @@ class Options:
     resync_seconds: float = 300.0
     metrics_port: int | None = None
     """Port for metrics and health; None: neither is served."""
+    metrics_address: str = ""
+    """Address to serve them on; empty: all of them."""
     log_level: str = "info"
 
 
@@ -54,6 +56,7 @@ def _build_parser() -> _Parser:
         "--resync-seconds", metavar="N", type=float, default=300.0, help="seconds between passes that nothing asked for"
     )
     add("--metrics-port", metavar="N", type=int, help="serve metrics and health on this port")
+    add("--metrics-address", metavar="IP", help=f"and on this address only (default: ${names.ENV_POD_IP}, else on all)")
     add("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     add("-h", "--help", action="store_true", help="print this text")
     return parser
@@ -89,9 +92,10 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Options:
         policy=given.policy,
         kubeconfig=given.kubeconfig,
         context=given.context,
-        identity=environ.get("POD_NAME", ""),
+        identity=environ.get(names.ENV_POD_NAME, ""),
         leader_elect=given.leader_elect == "true",
         resync_seconds=given.resync_seconds,
         metrics_port=given.metrics_port,
+        metrics_address=environ.get(names.ENV_POD_IP, "") if given.metrics_address is None else given.metrics_address,
         log_level=given.log_level,
     )

@@ -24,7 +24,7 @@ from gpushare.kube.credentials import Credentials
 from gpushare.plan.components import Component
 from gpushare.plan.snapshot import Settings
 from gpushare.render import decorate, ordering, templates
-from gpushare.serving.http import HttpServer
+from gpushare.serving.listening import listen
 
 
 class Controller:
@@ -35,7 +35,7 @@ class Controller:
     ) -> None:
         self._cluster = FullCluster(credentials, concurrency=64)
         self._log = log
-        self._metrics_port = options.metrics_port
+        self._options = options
         self._served = False
         self._leading = False
         self._lease = Lease(self._cluster, namespace, identity, log=log) if options.leader_elect else None
@@ -56,8 +56,11 @@ class Controller:
         """Runs until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
-                if self._metrics_port is not None:
-                    group.create_task(self._listen(self._metrics_port))
+                if self._options.metrics_port is not None:
+                    answer = Monitoring(self._facts).answer
+                    group.create_task(
+                        listen(answer, self._options.metrics_address, self._options.metrics_port, self._log)
+                    )
                 await self._wait_for_kinds()
                 self._served = True
                 group.create_task(self._operating.run())
@@ -100,16 +103,6 @@ class Controller:
                 self._leading = False
                 passes.cancel()
                 await asyncio.wait({passes})
-
-    async def _listen(self, port: int) -> None:
-        server = HttpServer(Monitoring(self._facts).answer, self._log)
-        try:
-            await server.start("", port)
-            await asyncio.Event().wait()
-        except OSError as error:
-            self._log.warning("no listener for metrics and health", extra={"reason": str(error)})
-        finally:
-            await server.stop()
 
     def _facts(self) -> Facts:
         return Facts(served=self._served, leading=self._leading, passes=self._loop.passes, objects=self._store.counts)

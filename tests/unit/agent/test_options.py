@@ -66,6 +66,12 @@ def flags(**fields: Any) -> AgentOptions:
             id="ours",
         ),
         pytest.param(
+            ["--metrics-address=::1"],
+            {"METRICS_PORT": "9409", "POD_IP": "10.0.0.7"},
+            AgentOptions(metrics_port=9409, metrics_address="::1"),
+            id="where metrics are",
+        ),
+        pytest.param(
             [],
             {"DP_DISABLE_HEALTHCHECKS": "all", "DP_ENABLE_HEALTHCHECKS": "79"},
             AgentOptions(health_checks=HealthChecks(disabled="all", enabled="79")),

@@ -15,8 +15,15 @@ from gpushare.errors import UsageError
         pytest.param([], {}, Options(), id="nothing given"),
         pytest.param(
             [],
-            {"OPERATOR_NAMESPACE": "gpu-operator", "DEVICE_PLUGIN_IMAGE": "r/gpu-sharing-operator:1", "POD_NAME": "p"},
-            Options(namespace="gpu-operator", image="r/gpu-sharing-operator:1", identity="p"),
+            {
+                "OPERATOR_NAMESPACE": "gpu-operator",
+                "DEVICE_PLUGIN_IMAGE": "r/gpu-sharing-operator:1",
+                "POD_NAME": "p",
+                "POD_IP": "10.0.0.7",
+            },
+            Options(
+                namespace="gpu-operator", image="r/gpu-sharing-operator:1", identity="p", metrics_address="10.0.0.7"
+            ),
             id="as the chart starts it",
         ),
         pytest.param(
@@ -31,6 +38,7 @@ from gpushare.errors import UsageError
             Options(metrics_port=8080, resync_seconds=60.0, log_level="debug"),
             id="numbers",
         ),
+        pytest.param(["--metrics-address="], {"POD_IP": "10.0.0.7"}, Options(), id="on all addresses after all"),
     ],
 )
 def test_parse(argv: list[str], environ: dict[str, str], expected: Options) -> None:

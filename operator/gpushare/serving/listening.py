@@ -1,0 +1,42 @@
+"""Answering over HTTP for the whole life of a process: metrics and health of controller and agent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from gpushare.serving.http import Handler, HttpServer
+
+RETRY_SECONDS: Final = 2.0
+
+
+async def listen(
+    handler: Handler, address: str, port: int, log: logging.Logger, *, pause: float = RETRY_SECONDS
+) -> None:
+    """Serves until cancelled.
+
+    An address that cannot be had is tried again: on the host's network, a predecessor may not have let go of it yet. Whoever
+    asks for readiness sees meanwhile that nobody answers.
+
+    Args:
+        handler: answers every request.
+        address: to listen on; empty: all of them.
+        port: 0: any free one.
+        log: is told the port, and once what is wrong.
+        pause: seconds between two tries.
+    """
+    told = ""
+    while True:
+        server = HttpServer(handler, log)
+        try:
+            found = await server.start(address, port)
+            log.info("metrics and health", extra={"address": address or "all", "port": found})
+            await asyncio.Event().wait()
+        except OSError as error:
+            if told != str(error):
+                told = str(error)
+                log.warning("no listener for metrics and health", extra={"reason": told})
+        finally:
+            await server.stop()
+        await asyncio.sleep(pause)
