@@ -365,7 +365,7 @@ async def test_liveness(nodes: Nodes, programs: Programs) -> None:
 
     assert first.stop.is_set()
     assert not second.stop.is_set()
-    assert (await nodes.until_event("Unhealthy"))["message"].startswith("Liveness probe failed: dial tcp 127.244.")
+    assert (await nodes.until_event("Unhealthy"))["message"].startswith("Liveness probe failed: dial tcp 127.")
     killing = await nodes.until_event("Killing")
     assert killing["message"] == "Container main failed liveness probe, will be restarted"
 
