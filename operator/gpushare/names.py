@@ -48,6 +48,9 @@ CONTROLLER: Final = "gpu-sharing-operator"
 IMAGE: Final = "gpu-sharing-operator"
 """Repository name of the one image, whatever registry it comes from."""
 
+PORT_AGENT: Final = 9409
+"""Where the agent serves metrics and health, unless the policy's `METRICS_PORT` says otherwise."""
+
 # Field managers, one a writer.
 MANAGER_CONTROLLER: Final = "gpushare-controller"
 MANAGER_AGENT: Final = "gpushare-agent"

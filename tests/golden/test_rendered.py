@@ -56,6 +56,7 @@ CASES: dict[str, dict[str, Any]] = {
         "hostPaths": {"driverInstallDir": "/opt/driver", "kubeletRootDir": "/data/kubelet"},
         "gds": {"enabled": True}, "gdrcopy": {"enabled": True}, "toolkit": {"enabled": False},
     },
+    "no-metrics": {"devicePlugin": {"env": [{"name": "METRICS_PORT", "value": "0"}]}, **NO_CDI},
     "on-delete": {"daemonsets": {"updateStrategy": "OnDelete"}, **NO_CDI},
     "disabled": {"devicePlugin": {"enabled": False}},
 }  # fmt: skip

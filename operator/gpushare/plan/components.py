@@ -25,6 +25,8 @@ _VOLATILE: Final = frozenset({"helm.sh/chart"})
 """Labels that change with every release of a chart: in a pod template they would restart every agent."""
 _OURS: Final = frozenset({"app", "app.kubernetes.io/part-of", names.LABEL_MANAGED_BY, names.LABEL_COMPONENT})
 """Labels that selectors and pruning stand on."""
+_MONITORING: Final = frozenset({"metrics-port", "metrics-address"})
+"""Flags of the agent that its probe has to follow."""
 _MAX_UNAVAILABLE: Final = re.compile(r"(?!0+%?$)\d+%?")
 
 
@@ -76,7 +78,8 @@ def build_device_plugin(snapshot: Snapshot, active: Policy, policy: ClusterPolic
         image = clusterpolicy.resolve_image(policy.device_plugin, "spec.devicePlugin", snapshot.settings.image)
     except ConfigurationError as error:
         problems += error.problems
-    problems += [*_check_update(policy.daemonsets), *_check_args(policy.device_plugin.args)]
+    env = build_environment(policy)
+    problems += [*_check_update(policy.daemonsets), *_check_args(policy.device_plugin.args), *_check_port(env)]
     if problems:
         return Built(problems=tuple(problems))
     notes = list(find_notes(policy))
@@ -85,14 +88,14 @@ def build_device_plugin(snapshot: Snapshot, active: Policy, policy: ClusterPolic
         image = snapshot.settings.image
     component = Component(
         name=DEVICE_PLUGIN,
-        values=_values_of(snapshot, policy, image),
+        values=_values_of(snapshot, policy, image, env),
         owner=ObjectKey(manifests.CLUSTER_POLICY, active.name),
         owner_uid=active.uid,
     )
     return Built(component=component, notes=tuple(notes))
 
 
-def _values_of(snapshot: Snapshot, policy: ClusterPolicy, image: str) -> dict[str, Any]:
+def _values_of(snapshot: Snapshot, policy: ClusterPolicy, image: str, env: Mapping[str, str]) -> dict[str, Any]:
     plugin, common, paths = policy.device_plugin, policy.daemonsets, policy.host_paths
     runtime_class = policy.operator.runtime_class
     return {
@@ -101,7 +104,8 @@ def _values_of(snapshot: Snapshot, policy: ClusterPolicy, image: str) -> dict[st
         "pull_policy": plugin.image_pull_policy if plugin.image_pull_policy in _PULL_POLICIES else "IfNotPresent",
         "pull_secrets": list(dict.fromkeys(plugin.image_pull_secrets)),
         "args": list(plugin.args),
-        "env": [{"name": name, "value": value} for name, value in build_environment(policy).items()],
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "metrics_port": int(env[names.ENV_METRICS_PORT]),
         "resources": plugin.resources.model_dump(exclude_defaults=True) if plugin.resources else {},
         "host_network": plugin.host_network,
         "tolerations": list(common.tolerations)
@@ -150,5 +154,21 @@ def _check_args(args: tuple[str, ...]) -> list[Problem]:
                 f'"{arg}" is no flag; this is not a line for a shell, write flags such as "--pass-device-specs=true"'
             )
             return [Problem(path=f"spec.devicePlugin.args[{index}]", message=message)]
+        if arg.lstrip("-").partition("=")[0] in _MONITORING:
+            message = (
+                f'"{arg}" would not reach the readiness probe; write the port as {names.ENV_METRICS_PORT} '
+                "in spec.devicePlugin.env"
+            )
+            return [Problem(path=f"spec.devicePlugin.args[{index}]", message=message)]
         after_flag = is_flag and "=" not in arg
     return []
+
+
+def _check_port(env: Mapping[str, str]) -> list[Problem]:
+    text = env[names.ENV_METRICS_PORT]
+    if text.isascii() and text.isdecimal() and int(text) < 2**16:
+        return []
+    message = (
+        f'{names.ENV_METRICS_PORT} "{text}" is no port; write a number up to 65535, or 0 for neither metrics nor probe'
+    )
+    return [Problem(path="spec.devicePlugin.env", message=message)]

@@ -8,7 +8,7 @@ from typing import Final
 from gpushare import names
 from gpushare.api.clusterpolicy import ClusterPolicy
 
-RESERVED: Final = frozenset({names.ENV_NODE_NAME})
+RESERVED: Final = frozenset({names.ENV_NODE_NAME, names.ENV_POD_IP})
 """Filled in by Kubernetes; a value for all nodes would be wrong on all but one."""
 _LIST_STRATEGY: Final = "DEVICE_LIST_STRATEGY"
 _ENVVAR: Final = "envvar"
@@ -38,6 +38,7 @@ def build_environment(policy: ClusterPolicy) -> dict[str, str]:
         env["GDRCOPY_ENABLED"] = "true"
     # On every node, whatever its strategy: with it, a changed strategy needs no new pod.
     env["NVIDIA_MIG_MONITOR_DEVICES"] = "all"
+    env[names.ENV_METRICS_PORT] = str(names.PORT_AGENT)
     said = _said(policy)
     if _LIST_STRATEGY in said:
         said[_LIST_STRATEGY] = _served(said[_LIST_STRATEGY])

@@ -19,7 +19,7 @@ from support.snapshots import IMAGE, LATER, NAMESPACE, SETTINGS, node, policy, s
 BASE = {
     "PASS_DEVICE_SPECS": "true", "FAIL_ON_INIT_ERROR": "true", "DEVICE_LIST_STRATEGY": "envvar", "DEVICE_ID_STRATEGY": "uuid",
     "NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "all", "MPS_ROOT": "/run/nvidia/mps",
-    "NVIDIA_MIG_MONITOR_DEVICES": "all",
+    "NVIDIA_MIG_MONITOR_DEVICES": "all", "METRICS_PORT": "9409",
 }  # fmt: skip
 NO_CDI = {"cdi": {"enabled": False}}
 SERVED = "containers get NVIDIA_VISIBLE_DEVICES instead (cdi.enabled: false says so)"
@@ -61,7 +61,8 @@ def values(**spec: Any) -> dict[str, Any]:
         ),
         pytest.param({**NO_CDI, "mig": {"strategy": "mixed"}}, BASE, id="the MIG strategy is assigned, not rendered"),
         pytest.param(
-            {**NO_CDI, "devicePlugin": {"env": [{"name": "NODE_NAME", "value": "x"}]}}, BASE, id="a pod knows its node",
+            {**NO_CDI, "devicePlugin": {"env": [{"name": name, "value": "x"} for name in ("NODE_NAME", "POD_IP")]}},
+            BASE, id="a pod knows its node and address",
         ),
     ],
 )  # fmt: skip
@@ -104,7 +105,7 @@ def test_environment_keeps_places() -> None:
     assert parsed is not None
 
     assert list(build_environment(parsed)) == [
-        *list(BASE)[:-1], "GDS_ENABLED", "MOFED_ENABLED", "NVIDIA_MIG_MONITOR_DEVICES", "Z",
+        *list(BASE)[:-2], "GDS_ENABLED", "MOFED_ENABLED", "NVIDIA_MIG_MONITOR_DEVICES", "METRICS_PORT", "Z",
     ]  # fmt: skip
 
 
@@ -139,6 +140,10 @@ def test_environment_keeps_places() -> None:
         pytest.param({"runtime_classes": frozenset({"nvidia"})}, "runtime_class", "nvidia", id="runtime class"),
         pytest.param({"operator": {"runtimeClass": "other"}, "runtime_classes": frozenset({"nvidia"})}, "runtime_class", "",
                      id="a runtime class that is not there"),
+        pytest.param({}, "metrics_port", 9409, id="where metrics are"),
+        pytest.param({"devicePlugin": {"env": [{"name": "METRICS_PORT", "value": "9500"}]}}, "metrics_port", 9500,
+                     id="the probe follows the variable"),
+        pytest.param({"devicePlugin": {"env": [{"name": "METRICS_PORT", "value": "0"}]}}, "metrics_port", 0, id="no metrics"),
         pytest.param({}, "image", IMAGE, id="own image"),
         pytest.param({"devicePlugin": {"repository": "mirror.example/a", "image": "gpu-sharing-operator", "version": "2"}},
                      "image", "mirror.example/a/gpu-sharing-operator:2", id="own image from a mirror"),
@@ -164,6 +169,10 @@ def test_values(spec: dict[str, Any], key: str, expected: Any) -> None:
                      id="line for a shell"),
         pytest.param({"devicePlugin": {"args": ["--a --b"]}}, "spec.devicePlugin.args[0]", "not a line for a shell",
                      id="two flags in one"),
+        pytest.param({"devicePlugin": {"args": ["--metrics-port=1"]}}, "spec.devicePlugin.args[0]", "as METRICS_PORT in",
+                     id="a port that the probe would not know"),
+        pytest.param({"devicePlugin": {"env": [{"name": "METRICS_PORT", "value": "http"}]}}, "spec.devicePlugin.env",
+                     'METRICS_PORT "http" is no port', id="no port"),
         pytest.param({"image": ""}, "spec.devicePlugin", "DEVICE_PLUGIN_IMAGE", id="no image at all"),
     ],
 )  # fmt: skip
