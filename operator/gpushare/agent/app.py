@@ -13,28 +13,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpushare import names
+from gpushare.agent import connecting
 from gpushare.agent import options as options_
-from gpushare.agent.options import AgentOptions
 from gpushare.agent.running import Agent
 from gpushare.agent.settings import CONTAINER_DRIVER_ROOT
 from gpushare.errors import UsageError
-from gpushare.host.files import HostFiles
-from gpushare.kube.cluster import Cluster
 from gpushare.nvml.port import Nvml
 from gpushare.serving.logs import log_as_json
 
 _FAILED = 2
 """Exit code for a command line or an environment that cannot be used."""
-_LIBRARY_FOLDERS = (
-    "usr/lib64",
-    "usr/lib/x86_64-linux-gnu",
-    "usr/lib/aarch64-linux-gnu",
-    "lib64",
-    "lib/x86_64-linux-gnu",
-    "lib/aarch64-linux-gnu",
-)
-"""Where a driver root has its library; the places and the order of NVIDIA's device plugin."""
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -50,7 +38,9 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     log_as_json()
     # Pydantic searches every installed package for plugins at its first model, which takes 30 ms of the start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    return asyncio.run(_until_signal(argv, environ, _library(options)))
+    said = options.flags.plugin.container_driver_root
+    library = connecting.find_library(CONTAINER_DRIVER_ROOT if said is None else said)
+    return asyncio.run(_until_signal(argv, environ, library))
 
 
 async def _until_signal(argv: Sequence[str], environ: Mapping[str, str], library: str) -> int:
@@ -62,14 +52,6 @@ async def _until_signal(argv: Sequence[str], environ: Mapping[str, str], library
     # NVIDIA's plugin restarts at SIGHUP, and its side-cars send it; unhandled, it would end the process.
     loop.add_signal_handler(signal.SIGHUP, lambda: log.info("SIGHUP is not needed: changes are followed"))
     return await run(argv, environ, root=Path("/"), nvml=RealNvml(library), log=log, stop=stop)
-
-
-def _library(options: AgentOptions) -> str:
-    """The driver's library below the driver root as this container sees it; empty: the loader has to find it."""
-    said = options.flags.plugin.container_driver_root
-    root = Path(CONTAINER_DRIVER_ROOT if said is None else said)
-    candidates = (root / folder / "libnvidia-ml.so.1" for folder in _LIBRARY_FOLDERS)
-    return next((str(path.resolve()) for path in candidates if path.exists()), "")
 
 
 async def run(
@@ -87,29 +69,9 @@ async def run(
     """
     try:
         options = options_.parse(argv, environ)
-        cluster = _connect(options, environ, root, log)
+        cluster = connecting.connect(options.kubeconfig, options.node_name, environ, root, log)
     except UsageError as error:
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
         return _FAILED
     await Agent(options, root, nvml, cluster, log).run(stop)
     return 0
-
-
-def _connect(options: AgentOptions, environ: Mapping[str, str], root: Path, log: logging.Logger) -> Cluster | None:
-    """The cluster of this node; None where there are no credentials for one.
-
-    Raises:
-        UsageError: a kubeconfig that cannot be used, or a cluster without the node's name.
-    """
-    if not options.kubeconfig and "KUBERNETES_SERVICE_HOST" not in environ:
-        log.info("no cluster: no GPUNode is written")
-        return None
-    if not options.node_name:
-        raise UsageError(f"the node's name is not known; set {names.ENV_NODE_NAME} or give --node-name")
-    # Late: an agent without a cluster needs neither TLS nor HTTP.
-    from gpushare.kube import credentials
-    from gpushare.kube.lean import LeanCluster
-
-    if options.kubeconfig:
-        return LeanCluster(credentials.from_kubeconfig(HostFiles(root).path(options.kubeconfig)))
-    return LeanCluster(credentials.in_cluster(root, environ))

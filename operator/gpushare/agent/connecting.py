@@ -1,0 +1,54 @@
+"""How a process on a node finds the two things that it cannot do without: the cluster's API and the driver's library.
+
+Used by the agent and by `gpushare mps`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from gpushare import names
+from gpushare.errors import UsageError
+from gpushare.host.files import HostFiles
+from gpushare.kube.cluster import Cluster
+
+_LIBRARY_FOLDERS: Final = (
+    "usr/lib64",
+    "usr/lib/x86_64-linux-gnu",
+    "usr/lib/aarch64-linux-gnu",
+    "lib64",
+    "lib/x86_64-linux-gnu",
+    "lib/aarch64-linux-gnu",
+)
+"""Where a driver root has its library; the places and the order of NVIDIA's device plugin."""
+
+
+def find_library(driver_root: str) -> str:
+    """The driver's library below the driver root as this container sees it; empty: the loader has to find it."""
+    candidates = (Path(driver_root) / folder / "libnvidia-ml.so.1" for folder in _LIBRARY_FOLDERS)
+    return next((str(path.resolve()) for path in candidates if path.exists()), "")
+
+
+def connect(
+    kubeconfig: str, node_name: str, environ: Mapping[str, str], root: Path, log: logging.Logger
+) -> Cluster | None:
+    """The cluster of this node; None where there are no credentials for one.
+
+    Raises:
+        UsageError: a kubeconfig that cannot be used, or a cluster without the node's name.
+    """
+    if not kubeconfig and "KUBERNETES_SERVICE_HOST" not in environ:
+        log.info("no cluster: no GPUNode is written")
+        return None
+    if not node_name:
+        raise UsageError(f"the node's name is not known; set {names.ENV_NODE_NAME} or give --node-name")
+    # Late: without a cluster, neither TLS nor HTTP is needed.
+    from gpushare.kube import credentials
+    from gpushare.kube.lean import LeanCluster
+
+    if kubeconfig:
+        return LeanCluster(credentials.from_kubeconfig(HostFiles(root).path(kubeconfig)))
+    return LeanCluster(credentials.in_cluster(root, environ))
