@@ -119,11 +119,12 @@ MODELS: Final = (
 
 def find_model(name: str) -> Model | None:
     """A model by any of its names; `Tesla-T4`, `T4`, `tesla t4` and `nvidia-t4` are the same."""
-    return _BY_NAME.get(_plain(name))
+    return _BY_NAME.get(plain_name(name))
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """What is left of a name when spelling is taken away: `t4` of `Tesla-T4` as of `NVIDIA T4`."""
     return re.sub(r"[^a-z0-9]", "", re.sub(r"^(nvidia|tesla)[- ]", "", name.lower()))
 
 
-_BY_NAME: Final = {_plain(name): model for model in MODELS for name in (model.product, *model.aliases)}
+_BY_NAME: Final = {plain_name(name): model for model in MODELS for name in (model.product, *model.aliases)}

@@ -11,7 +11,7 @@ import ctypes
 import re
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import pynvml
@@ -41,6 +41,8 @@ _KINDS: Final = {
     pynvml.nvmlEventTypeSingleBitEccError: EventKind.SINGLE_BIT_ECC,
 }
 _ALL_KINDS: Final = sum(_KINDS)
+_READINGS: Final = 3
+"""How often a MIG layout that changes meanwhile is read."""
 _ERRORS: Final = {
     pynvml.NVML_ERROR_NOT_SUPPORTED: NotSupported,
     pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: NotSupported,
@@ -60,6 +62,8 @@ class RealNvml:
         """`library`: path of libnvidia-ml.so.1 where the loader does not find it by itself."""
         self._library = library
         self._lock = threading.Lock()
+        self._waiting = threading.Lock()
+        """Held while the library waits for events: the set of them must not be freed under it."""
         self._is_started = False
         self._events: Any = None
 
@@ -68,17 +72,24 @@ class RealNvml:
         with self._lock:
             if self._is_started:
                 return
-            if self._library:
-                # The loader then finds the name that pynvml asks for among what is loaded already.
-                with contextlib.suppress(OSError):
-                    ctypes.CDLL(self._library, mode=ctypes.RTLD_GLOBAL)
-            with _asking("the NVIDIA driver cannot be used"):
+            reason = self._preload()
+            with _asking(f"the NVIDIA driver cannot be used{reason}"):
                 pynvml.nvmlInit()
             self._is_started = True
 
+    def _preload(self) -> str:
+        """Loads the library that was named; what speaks against it, if anything does."""
+        if self._library:
+            try:
+                # The loader then finds the name that pynvml asks for among what is loaded already.
+                ctypes.CDLL(self._library, mode=ctypes.RTLD_GLOBAL)
+            except OSError as error:
+                return f" ({error})"
+        return ""
+
     def stop(self) -> None:
-        """Disconnects."""
-        with self._lock, contextlib.suppress(pynvml.NVMLError):
+        """Disconnects, once nobody waits for an event any more."""
+        with self._waiting, self._lock, contextlib.suppress(pynvml.NVMLError):
             if self._events is not None:
                 events, self._events = self._events, None
                 pynvml.nvmlEventSetFree(events)
@@ -104,22 +115,22 @@ class RealNvml:
         """One GPU with its MIG instances."""
         with _asking(f"GPU {index} cannot be read"):
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            product = _text(pynvml.nvmlDeviceGetName, handle)
             major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
             memory_mib = _memory_mib(handle)
-            mode = _optional(pynvml.nvmlDeviceGetMigMode, handle, default=None)
-            is_split = mode is not None and mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE
+            mode, instances = _mig_layout(handle, memory_mib)
             return GPU(
                 index=index,
                 uuid=_text(pynvml.nvmlDeviceGetUUID, handle),
-                product=_text(pynvml.nvmlDeviceGetName, handle),
+                product=product,
                 minor=int(_optional(pynvml.nvmlDeviceGetMinorNumber, handle, default=index)),
                 memory_mib=memory_mib,
                 compute_capability=ComputeCapability(major=major, minor=minor),
                 bus_id=_bus_id(pynvml.nvmlDeviceGetPciInfo(handle)),
                 fabric_clique=_clique(handle),
                 mig_capable=mode is not None,
-                mig_enabled=is_split,
-                mig=tuple(_instance(position, mig, memory_mib) for position, mig in _mig_handles(handle, is_split)),
+                mig_enabled=bool(mode),
+                mig=instances,
             )
 
     def register_events(self, index: int) -> bool:
@@ -139,12 +150,11 @@ class RealNvml:
 
     def wait_event(self, timeout: float) -> Event | None:
         """Waits for the next event. Nothing can come where nothing was registered."""
-        events = self._events
-        if events is None:
-            raise DeviceError("no GPU's events are registered")
-        with _asking("waiting for events of GPUs failed"):
+        with self._waiting, _asking("waiting for events of GPUs failed"):
+            if self._events is None:
+                raise DeviceError("no GPU's events are registered")
             try:
-                data = pynvml.nvmlEventSetWait_v2(events, int(timeout * 1000))
+                data = pynvml.nvmlEventSetWait_v2(self._events, int(timeout * 1000))
             except pynvml.NVMLError_Timeout:
                 return None
         return Event(
@@ -171,9 +181,7 @@ class RealNvml:
         """Processes that compute; with MIG on, those of each instance."""
         with _asking(f"the processes of GPU {index} cannot be read"):
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            mode = _optional(pynvml.nvmlDeviceGetMigMode, handle, default=None)
-            is_split = mode is not None and mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE
-            handles = [mig for _, mig in _mig_handles(handle, is_split)] if is_split else [handle]
+            handles = list(_mig_handles(handle).values()) if _mig_mode(handle) else [handle]
             found = [process for each in handles for process in pynvml.nvmlDeviceGetComputeRunningProcesses(each)]
         return tuple(
             Process(
@@ -193,6 +201,8 @@ def _asking(what: str) -> Iterator[None]:
         raise _ERRORS.get(error.value, DeviceError)(f"{what}: {error}") from None
     except pynvml.NVMLLibraryMismatchError:
         raise NotSupported(f"{what}: the driver is too old") from None
+    except DeviceError as error:
+        raise type(error)(f"{what}: {error}") from None
 
 
 def _optional(function: Callable[..., Any], *arguments: Any, default: Any, whatever: bool = False) -> Any:
@@ -235,18 +245,41 @@ def _clique(handle: Any) -> str | None:
     return f"{cluster}.{info.cliqueId}" if cluster.int else None
 
 
-def _mig_handles(handle: Any, is_split: bool) -> Iterator[tuple[int, Any]]:  # noqa: FBT001 - read together with the mode
-    for position in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle) if is_split else 0):
-        try:
-            yield position, pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, position)
-        except (pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
-            continue
+def _mig_mode(handle: Any) -> bool | None:
+    """Whether MIG is on; None where the GPU has no MIG."""
+    mode = _optional(pynvml.nvmlDeviceGetMigMode, handle, default=None)
+    return None if mode is None else bool(mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def _mig_layout(handle: Any, gpu_memory_mib: int) -> tuple[bool | None, tuple[MigInstance, ...]]:
+    """The mode and the instances, of one moment: somebody may be dividing the GPU anew while it is read."""
+    for _ in range(_READINGS):
+        with contextlib.suppress(pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
+            mode = _mig_mode(handle)
+            handles = _mig_handles(handle) if mode else {}
+            instances = tuple(_instance(position, mig, gpu_memory_mib) for position, mig in handles.items())
+            if not mode or (_mig_mode(handle), _mig_uuids(handle)) == (mode, [mig.uuid for mig in instances]):
+                return mode, instances
+    raise DeviceError("its MIG layout keeps changing")
+
+
+def _mig_handles(handle: Any) -> Mapping[int, Any]:
+    """Handles of the instances by position; there may be none at some positions."""
+    handles: dict[int, Any] = {}
+    for position in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        with contextlib.suppress(pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
+            handles[position] = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, position)
+    return handles
+
+
+def _mig_uuids(handle: Any) -> list[str]:
+    return [_text(pynvml.nvmlDeviceGetUUID, mig) for mig in _mig_handles(handle).values()]
 
 
 def _instance(position: int, handle: Any, gpu_memory_mib: int) -> MigInstance:
     attributes = pynvml.nvmlDeviceGetAttributes_v2(handle)
     gpu_slices, compute_slices = int(attributes.gpuInstanceSliceCount), int(attributes.computeInstanceSliceCount)
-    named = _PROFILE_IN_NAME.search(_text(pynvml.nvmlDeviceGetName, handle))
+    named = _PROFILE_IN_NAME.search(_optional(_text, pynvml.nvmlDeviceGetName, handle, default=""))
     return MigInstance(
         index=position,
         uuid=_text(pynvml.nvmlDeviceGetUUID, handle),
