@@ -239,7 +239,7 @@ async def test_events(cluster: GpuCluster) -> None:
     async with cluster.controller():
         await cluster.apply_config("time-slicing", any="sharing: nonsense")
         await cluster.apply_policy(**SHARED)
-        await cluster.until_condition("ConfigValid", "False", saying="any: sharing")
+        await cluster.until_condition("ConfigValid", "False", saying="is not valid: sharing (line 1)")
 
         async def told() -> bool:
             events = (await cluster.admin.list(manifests.EVENT)).items
