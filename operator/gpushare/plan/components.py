@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from gpushare import names
-from gpushare.api import clusterpolicy
+from gpushare.api import agent_flags, clusterpolicy, flags
 from gpushare.api.clusterpolicy import ClusterPolicy, DaemonSets
 from gpushare.domain import manifests
 from gpushare.domain.manifests import ObjectKey
-from gpushare.errors import ConfigurationError, Problem
-from gpushare.plan.environment import build_environment, find_notes
+from gpushare.errors import ConfigurationError, Problem, UsageError
+from gpushare.plan.environment import RESERVED, build_environment, find_notes
 from gpushare.plan.snapshot import Policy, Snapshot
 
 DEVICE_PLUGIN: Final = "device-plugin"
@@ -25,8 +25,8 @@ _VOLATILE: Final = frozenset({"helm.sh/chart"})
 """Labels that change with every release of a chart: in a pod template they would restart every agent."""
 _OURS: Final = frozenset({"app", "app.kubernetes.io/part-of", names.LABEL_MANAGED_BY, names.LABEL_COMPONENT})
 """Labels that selectors and pruning stand on."""
-_MONITORING: Final = frozenset({"metrics-port", "metrics-address"})
-"""Flags of the agent that its probe has to follow."""
+_ARGS: Final = "spec.devicePlugin.args"
+_ENV: Final = "spec.devicePlugin.env"
 _MAX_UNAVAILABLE: Final = re.compile(r"(?!0+%?$)\d+%?")
 
 
@@ -79,7 +79,7 @@ def build_device_plugin(snapshot: Snapshot, active: Policy, policy: ClusterPolic
     except ConfigurationError as error:
         problems += error.problems
     env = build_environment(policy)
-    problems += [*_check_update(policy.daemonsets), *_check_args(policy.device_plugin.args), *_check_port(env)]
+    problems += [*_check_update(policy.daemonsets), *_check_command(policy.device_plugin.args, env)]
     if problems:
         return Built(problems=tuple(problems))
     notes = list(find_notes(policy))
@@ -105,7 +105,7 @@ def _values_of(snapshot: Snapshot, policy: ClusterPolicy, image: str, env: Mappi
         "pull_secrets": list(dict.fromkeys(plugin.image_pull_secrets)),
         "args": list(plugin.args),
         "env": [{"name": name, "value": value} for name, value in env.items()],
-        "metrics_port": int(env[names.ENV_METRICS_PORT]),
+        "metrics_port": _read_flags(plugin.args, env)["metrics_port"],
         "resources": plugin.resources.model_dump(exclude_defaults=True) if plugin.resources else {},
         "host_network": plugin.host_network,
         "tolerations": list(common.tolerations)
@@ -144,7 +144,31 @@ def _check_update(common: DaemonSets) -> list[Problem]:
     return [Problem(path="spec.daemonsets.rollingUpdate.maxUnavailable", message=message)]
 
 
-def _check_args(args: tuple[str, ...]) -> list[Problem]:
+def _check_command(args: Sequence[str], env: Mapping[str, str]) -> list[Problem]:
+    """What every agent would end on, or lose its way by: better told here than by a node without GPUs."""
+    if shell := _check_args(args):
+        return shell
+    problems: list[Problem] = []
+    for path, argv, environ in ((_ARGS, args, {}), (_ENV, (), env)):
+        try:
+            said = _read_flags(argv, environ)
+        except UsageError as error:
+            problems.append(Problem(path=path, message=f"every agent would end on it: {error}"))
+            continue
+        if argv:
+            own = [flag for flag in agent_flags.FLAGS if flag.key in said and RESERVED.keys() & set(flag.variables)]
+            problems += [
+                Problem(path=path, message=f"--{flag.names[0]}: remove it, since {RESERVED[flag.variables[0]]}")
+                for flag in own
+            ]
+    return problems
+
+
+def _read_flags(args: Sequence[str], env: Mapping[str, str]) -> Mapping[str, Any]:
+    return flags.parse(agent_flags.FLAGS, args, env)["options"]
+
+
+def _check_args(args: Sequence[str]) -> list[Problem]:
     """Flags and their values only: what NVIDIA's operator puts here is a line for a shell, and there is none."""
     after_flag = False
     for index, arg in enumerate(args):
@@ -153,22 +177,6 @@ def _check_args(args: tuple[str, ...]) -> list[Problem]:
             message = (
                 f'"{arg}" is no flag; this is not a line for a shell, write flags such as "--pass-device-specs=true"'
             )
-            return [Problem(path=f"spec.devicePlugin.args[{index}]", message=message)]
-        if arg.lstrip("-").partition("=")[0] in _MONITORING:
-            message = (
-                f'"{arg}" would not reach the readiness probe; write the port as {names.ENV_METRICS_PORT} '
-                "in spec.devicePlugin.env"
-            )
-            return [Problem(path=f"spec.devicePlugin.args[{index}]", message=message)]
+            return [Problem(path=f"{_ARGS}[{index}]", message=message)]
         after_flag = is_flag and "=" not in arg
     return []
-
-
-def _check_port(env: Mapping[str, str]) -> list[Problem]:
-    text = env[names.ENV_METRICS_PORT]
-    if text.isascii() and text.isdecimal() and int(text) < 2**16:
-        return []
-    message = (
-        f'{names.ENV_METRICS_PORT} "{text}" is no port; write a number up to 65535, or 0 for neither metrics nor probe'
-    )
-    return [Problem(path="spec.devicePlugin.env", message=message)]

@@ -8,8 +8,15 @@ from typing import Final
 from gpushare import names
 from gpushare.api.clusterpolicy import ClusterPolicy
 
-RESERVED: Final = frozenset({names.ENV_NODE_NAME, names.ENV_POD_IP})
-"""Filled in by Kubernetes; a value for all nodes would be wrong on all but one."""
+_OF_THE_POD: Final = "every pod has its own"
+_OF_THE_NODE: Final = "each node gets its configuration by devicePlugin.config"
+RESERVED: Final = {
+    names.ENV_NODE_NAME: _OF_THE_POD,
+    names.ENV_POD_IP: _OF_THE_POD,
+    "KUBECONFIG": _OF_THE_POD,
+    "CONFIG_FILE": _OF_THE_NODE,
+}
+"""What one value for all nodes would break, and why."""
 _LIST_STRATEGY: Final = "DEVICE_LIST_STRATEGY"
 _ENVVAR: Final = "envvar"
 _CDI: Final = "cdi-"
@@ -49,7 +56,7 @@ def find_notes(policy: ClusterPolicy) -> Iterator[str]:
     """What of the policy does not reach the container as it is written, and what is there instead."""
     for variable in policy.device_plugin.env:
         if variable.name in RESERVED:
-            yield f"spec.devicePlugin.env: {variable.name} is not taken, since every pod has its own"
+            yield f"spec.devicePlugin.env: {variable.name} is not taken, since {RESERVED[variable.name]}"
     strategies = _said(policy).get(_LIST_STRATEGY)
     if strategies is None:
         if policy.is_enabled("cdi"):

@@ -12,7 +12,7 @@ from gpushare.domain import manifests
 from gpushare.plan import components
 from gpushare.plan.build import build_plan
 from gpushare.plan.components import DEVICE_PLUGIN, Built, keys_of
-from gpushare.plan.environment import build_environment
+from gpushare.plan.environment import RESERVED, build_environment
 from gpushare.render.templates import render
 from support.snapshots import IMAGE, LATER, NAMESPACE, SETTINGS, node, policy, settle, snapshot
 
@@ -61,8 +61,8 @@ def values(**spec: Any) -> dict[str, Any]:
         ),
         pytest.param({**NO_CDI, "mig": {"strategy": "mixed"}}, BASE, id="the MIG strategy is assigned, not rendered"),
         pytest.param(
-            {**NO_CDI, "devicePlugin": {"env": [{"name": name, "value": "x"} for name in ("NODE_NAME", "POD_IP")]}},
-            BASE, id="a pod knows its node and address",
+            {**NO_CDI, "devicePlugin": {"env": [{"name": name, "value": "x"} for name in RESERVED]}},
+            BASE, id="a pod knows its node, its address and its cluster",
         ),
     ],
 )  # fmt: skip
@@ -143,6 +143,7 @@ def test_environment_keeps_places() -> None:
         pytest.param({}, "metrics_port", 9409, id="where metrics are"),
         pytest.param({"devicePlugin": {"env": [{"name": "METRICS_PORT", "value": "9500"}]}}, "metrics_port", 9500,
                      id="the probe follows the variable"),
+        pytest.param({"devicePlugin": {"args": ["--metrics-port", "9600"]}}, "metrics_port", 9600, id="and the flag"),
         pytest.param({"devicePlugin": {"env": [{"name": "METRICS_PORT", "value": "0"}]}}, "metrics_port", 0, id="no metrics"),
         pytest.param({}, "image", IMAGE, id="own image"),
         pytest.param({"devicePlugin": {"repository": "mirror.example/a", "image": "gpu-sharing-operator", "version": "2"}},
@@ -169,10 +170,19 @@ def test_values(spec: dict[str, Any], key: str, expected: Any) -> None:
                      id="line for a shell"),
         pytest.param({"devicePlugin": {"args": ["--a --b"]}}, "spec.devicePlugin.args[0]", "not a line for a shell",
                      id="two flags in one"),
-        pytest.param({"devicePlugin": {"args": ["--metrics-port=1"]}}, "spec.devicePlugin.args[0]", "as METRICS_PORT in",
-                     id="a port that the probe would not know"),
+        pytest.param({"devicePlugin": {"args": ["--bogus"]}}, "spec.devicePlugin.args", "unknown flag '--bogus'", id="flag"),
+        pytest.param({"devicePlugin": {"args": ["--mig-strategy=some"]}}, "spec.devicePlugin.args",
+                     "--mig-strategy: 'some' is none of none, single, mixed", id="value of a flag"),
+        pytest.param({"devicePlugin": {"args": ["--mig-strategy"]}}, "spec.devicePlugin.args", "a value is missing",
+                     id="no value"),
+        pytest.param({"devicePlugin": {"args": ["--node-name", "gpu01"]}}, "spec.devicePlugin.args",
+                     "--node-name: remove it, since every pod has its own", id="one node for all"),
+        pytest.param({"devicePlugin": {"args": ["--config-file=/x"]}}, "spec.devicePlugin.args", "by devicePlugin.config",
+                     id="one file for all"),
+        pytest.param({"devicePlugin": {"env": [{"name": "FAIL_ON_INIT_ERROR", "value": "maybe"}]}}, "spec.devicePlugin.env",
+                     "FAIL_ON_INIT_ERROR: 'maybe' is neither true nor false", id="value of a variable"),
         pytest.param({"devicePlugin": {"env": [{"name": "METRICS_PORT", "value": "http"}]}}, "spec.devicePlugin.env",
-                     'METRICS_PORT "http" is no port', id="no port"),
+                     "METRICS_PORT: 'http' is no port", id="no port"),
         pytest.param({"image": ""}, "spec.devicePlugin", "DEVICE_PLUGIN_IMAGE", id="no image at all"),
     ],
 )  # fmt: skip
