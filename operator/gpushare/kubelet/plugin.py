@@ -142,7 +142,9 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
             raise KubeletError(f"no kubelet: {self.socket.parent} does not exist")
         length = len(os.fsencode(self.socket))
         if length > sockets.MAX_PATH_BYTES:
-            raise KubeletError(f"{self.socket} has {length} bytes; a socket's path has {sockets.MAX_PATH_BYTES} at most")
+            raise KubeletError(
+                f"{self.socket} has {length} bytes; a socket's path has {sockets.MAX_PATH_BYTES} at most"
+            )
 
     def _dial(self) -> None:
         with channels.connect(self.socket) as channel:
