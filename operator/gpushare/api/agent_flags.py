@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gpushare import names
-from gpushare.api.flags import choice, choices, discovery, flag, switch, words
+from gpushare.api.flags import choice, choices, discovery, flag, port, switch, words
 from gpushare.api.sharing import IdStrategy, ListStrategy
 from gpushare.domain.devices import MigStrategy
 from gpushare.domain.pools import Allocation
@@ -20,12 +20,6 @@ def _channels(texts: Sequence[str]) -> tuple[int, ...]:
     if found not in {(), ("0",)}:
         raise ValueError(f"{','.join(found)!r} is neither empty nor 0, the only channel that there is")
     return tuple(map(int, found))
-
-
-def _port(texts: Sequence[str]) -> int:
-    if not (texts[-1].isascii() and texts[-1].isdecimal() and int(texts[-1]) < 2**16):
-        raise ValueError(f"{texts[-1]!r} is no port number")
-    return int(texts[-1])
 
 
 FLAGS: Final = (
@@ -73,6 +67,6 @@ FLAGS: Final = (
     # Ours.
     flag("node-name", names.ENV_NODE_NAME),
     flag("kubeconfig", "KUBECONFIG"),
-    flag("metrics-port", names.ENV_METRICS_PORT, read=_port),
+    flag("metrics-port", names.ENV_METRICS_PORT, read=port),
     flag("metrics-address", names.ENV_POD_IP),
 )

@@ -141,3 +141,10 @@ def discovery(texts: Sequence[str]) -> str:
     if texts[-1] not in {"auto", "nvml"}:
         raise ValueError(f"{texts[-1]!r} is none of auto, nvml")
     return texts[-1]
+
+
+def port(texts: Sequence[str]) -> int:
+    """A port number; 0 is one too."""
+    if not (texts[-1].isascii() and texts[-1].isdecimal() and int(texts[-1]) < 2**16):
+        raise ValueError(f"{texts[-1]!r} is no port number")
+    return int(texts[-1])
