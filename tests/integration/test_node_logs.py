@@ -127,3 +127,14 @@ async def test_no_log(nodes: Nodes, kubectl: Kubectl, args: tuple[str, ...], mes
     await nodes.until_event("FailedMount")
     (line,) = await kubectl("logs", *args)
     assert message in line
+
+
+async def test_no_log_of_a_rejected_pod(nodes: Nodes, kubectl: Kubectl) -> None:
+    """Its containers never were, so they are not waiting either."""
+    vast = container(resources={"requests": {"cpu": "4k"}})
+    await nodes.run("vast", containers=[vast], nodeName="gpu01")
+    await nodes.until_phase("vast", "Failed")
+
+    (line,) = await kubectl("logs", "vast")
+
+    assert 'container "main" in pod "vast" is not available' in line

@@ -84,6 +84,8 @@ class PodWorker:
             LogUnavailable: there is none, in the kubelet's words.
         """
         name = self._pod["metadata"]["name"]
+        if self._rejection is not None:
+            raise LogUnavailable(400, f'container "{container}" in pod "{name}" is not available')
         states = [*self._state.init, *self._state.containers]
         state = next((one for one in states if one.name == container), None)
         if state is None:
