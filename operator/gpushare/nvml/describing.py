@@ -125,6 +125,9 @@ class _Reader:
             self.refuse(f"{path}.model", self.unknown_model(body.get("model")))
             return
         count = self.number(body, "count", path, 1) or 0
+        if count < 1:
+            self.refuse(f"{path}.count", "must be at least 1; a node without GPUs has no entry here")
+            return
         if count > 1:
             for key in ("uuid", "bus", "minor"):
                 if key in body:

@@ -25,6 +25,8 @@ _PLACES: Final = {
     "bridge": Ancestor.HOST_BRIDGE,
 }
 """From the closest to the farthest."""
+_NO_DRIVER: Final = "the NVIDIA driver cannot be used: NVML Shared Library Not Found"
+"""In the words of the real one."""
 _SWITCH_BUS_IDS: Final = tuple(f"0000:{number:02x}:00.0" for number in range(0xC4, 0xCA))
 
 
@@ -64,11 +66,16 @@ class SimulatedNvml:
     def from_mapping(cls, mapping: Mapping[str, Any], *, seed: str = "") -> Self:
         """Makes one from a description (`describing` shows it). UUIDs follow from the seed, such as the node's name.
 
+        An empty description is a machine on which nobody has installed a driver.
+
         Raises:
             ConfigurationError: with every problem and its path, `gpus[0].model`.
         """
         seed = str(mapping.get("seed", seed)) if isinstance(mapping, Mapping) else seed
-        return cls(describing.describe(mapping, seed), seed=seed)
+        simulated = cls(describing.describe(mapping, seed), seed=seed)
+        if not mapping:
+            simulated.fail(_NO_DRIVER)
+        return simulated
 
     def connect(self) -> Self:
         """The same machine for another process, such as the agent that follows this one while it still ends."""

@@ -273,7 +273,9 @@ def _message_of(detail: Any) -> str:
         return str(detail["ctx"]["error"])
     if kind == "literal_error":
         return f"must be one of NoSchedule, PreferNoSchedule, NoExecute, not {_shown(value)}"
-    return f"{_MESSAGES.get(kind, 'cannot be used')}, not {_shown(value)}" if kind != "missing" else "is missing"
+    if kind in _ABSENCES:
+        return _ABSENCES[kind]
+    return f"{_MESSAGES.get(kind, 'cannot be used')}, not {_shown(value)}"
 
 
 _MESSAGES = {
@@ -282,8 +284,8 @@ _MESSAGES = {
     "dict_type": "must hold keys, indented below it",
     "model_type": "must hold keys, indented below it",
     "list_type": 'must be a list, each item after a "-"',
-    "too_short": "must have at least one node",
 }
+_ABSENCES = {"missing": "is missing", "too_short": "must have at least one node; write `- name: gpu01`"}
 
 
 def _unknown_key(key: str, place: tuple[str | int, ...]) -> str:

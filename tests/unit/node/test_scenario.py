@@ -81,7 +81,7 @@ nodes:
     ("text", "problems"),
     [
         pytest.param("", ["must hold keys, indented below it, not empty"], id="empty"),
-        pytest.param("nodes: []", ["nodes (line 1): must have at least one node, not a list"], id="no node"),
+        pytest.param("nodes: []", ["nodes (line 1): must have at least one node; write `- name: gpu01`"], id="no node"),
         pytest.param("nodes: 3", ['nodes (line 1): must be a list, each item after a "-", not 3'], id="no list"),
         pytest.param(
             "node: []",

@@ -252,6 +252,13 @@ def test_a_driver_that_fails() -> None:
     assert nvml.count() == 1
 
 
+def test_a_machine_without_a_driver() -> None:
+    """An empty description is a node on which a driver was never installed, not one with a driver and no GPUs."""
+    with pytest.raises(DriverUnavailable, match="Library Not Found"):
+        SimulatedNvml.from_mapping({}).start()
+    assert started().count() == 0
+
+
 def test_not_started() -> None:
     """A driver that nobody connected to tells nothing."""
     nvml = started({"model": "T4"})
@@ -287,6 +294,7 @@ def test_another_layout_at_run_time() -> None:
         pytest.param(
             {"gpus": [{"model": "T4", "count": 2, "uuid": "GPU-1"}]}, "gpus[0].uuid", "several", id="one uuid"
         ),
+        pytest.param({"gpus": [{"model": "T4", "count": 0}]}, "gpus[0].count", "at least 1", id="no GPU at all"),
         pytest.param({"gpus": [{"model": "T4", "bus": "3b"}]}, "gpus[0].bus", "0000:3b:00.0", id="no address"),
         pytest.param({"gpus": [{"model": "T4", "mig": []}]}, "gpus[0].mig", "has no MIG", id="MIG on a T4"),
         pytest.param(
