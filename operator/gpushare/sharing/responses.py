@@ -116,9 +116,16 @@ def _shares_of(pool: Pool, ids: Sequence[str]) -> list[Share]:
         reason = f"invalid request: maximum request size for shared resources is 1; found {len(ids)}"
         raise RequestRefused(prefix + reason)
     if pool.allocation is Allocation.DISTINCT and len({share.id.device for share in shares}) < len(shares):
-        reason = f"invalid request: {len(ids)} shares must be of different devices; found two of the same"
-        raise RequestRefused(prefix + reason)
+        raise RequestRefused(f"{prefix}invalid request: {_why_not_distinct(pool, len(ids))}")
     return shares
+
+
+def _why_not_distinct(pool: Pool, size: int) -> str:
+    devices = len({share.id.device for share in pool.shares})
+    wish = f"{size} shares must be of different devices"
+    if size > devices:
+        return f"{wish}, but this node has {devices}; ask for {devices} at most"
+    return f"{wish}, and fewer than {size} of {devices} have a free one"
 
 
 def _names_of(shares: Sequence[Share], strategy: IdStrategy) -> tuple[str, ...]:

@@ -172,6 +172,10 @@ def test_distinct_refuses_two_of_one() -> None:
         allocation=Allocation.DISTINCT,
     )
 
-    with pytest.raises(RequestRefused, match="different devices"):
+    with pytest.raises(
+        RequestRefused, match="2 shares must be of different devices, and fewer than 2 of 2 have a free"
+    ):
         build_response(pool, [f"{A}::0", f"{A}::1"], ResponseOptions())
+    with pytest.raises(RequestRefused, match="but this node has 2; ask for 2 at most"):
+        build_response(pool, [f"{A}::0", f"{A}::1", f"{B}::0"], ResponseOptions())
     assert build_response(pool, [f"{A}::0", f"{B}::1"], ResponseOptions()).envs
