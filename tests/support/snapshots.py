@@ -71,7 +71,7 @@ def snapshot(*nodes: Node, policies: tuple[Policy, ...] | None = None, **parts: 
 def carry_out(before: Snapshot, plan: Plan, *, labels: Mapping[str, str] | None = None) -> Snapshot:
     """The cluster after a plan: everything is written, every agent has applied what it got and found `labels`."""
     specs = {spec.name: spec for spec in plan.gpu_nodes}
-    conditions = {item.name: item.condition for item in plan.gpu_node_conditions}
+    conditions = {item.name: item.conditions for item in plan.gpu_node_conditions}
     changes = {change.name: change for change in plan.node_labels}
     statuses = {status.name: status for status in plan.policies}
     removed = {removal.name for removal in plan.gpu_node_removals}
@@ -81,7 +81,7 @@ def carry_out(before: Snapshot, plan: Plan, *, labels: Mapping[str, str] | None 
         base = stored.get(name) or GPUNode(name=name, uid=f"gpunode-{name}", generation=0)
         if spec is not None:
             base = replace(base, node_uid=spec.node_uid, config=spec.config, generation=base.generation + 1)
-        stored[name] = replace(base, status=_with(base.status, conditions.get(name)))
+        stored[name] = replace(base, status=_with(base.status, *conditions.get(name, ())))
     gpu_nodes = tuple(_applied(gpu_node, labels or {}) for gpu_node in stored.values())
     return replace(
         before,
@@ -100,11 +100,10 @@ def carry_out(before: Snapshot, plan: Plan, *, labels: Mapping[str, str] | None 
     )
 
 
-def _with(status: GPUNodeStatus, condition: Condition | None) -> GPUNodeStatus:
-    if condition is None:
-        return status
-    others = tuple(c for c in status.conditions if c.type != condition.type)
-    return replace(status, conditions=(condition, *others))
+def _with(status: GPUNodeStatus, *conditions: Condition) -> GPUNodeStatus:
+    """Each in its place, new ones last, as the API server merges them."""
+    merged = {condition.type: condition for condition in (*status.conditions, *conditions)}
+    return replace(status, conditions=tuple(merged.values()))
 
 
 def _applied(gpu_node: GPUNode, labels: Mapping[str, str]) -> GPUNode:

@@ -16,7 +16,7 @@ from gpushare.kube import applying
 from gpushare.kube.applying import Applier
 from gpushare.kube.cluster import Cluster
 from gpushare.plan.components import Component
-from gpushare.plan.fleet import GPUNodeCondition, GPUNodeRemoval, GPUNodeSpec
+from gpushare.plan.fleet import GPUNodeConditions, GPUNodeRemoval, GPUNodeSpec
 from gpushare.plan.nodes import NodeLabels
 from gpushare.plan.snapshot import LiveObject
 from gpushare.plan.status import PolicyStatus
@@ -56,11 +56,11 @@ class Effects:
 
         return await applying.each(specs, write, concurrency=_AT_ONCE)
 
-    async def set_conditions(self, conditions: Iterable[GPUNodeCondition]) -> Failures:
-        """Says on each GPUNode what is to be said of its assignment."""
+    async def set_conditions(self, conditions: Iterable[GPUNodeConditions]) -> Failures:
+        """Says on each GPUNode what is to be said of its assignment and of its agent."""
 
-        async def write(item: GPUNodeCondition) -> None:
-            manifest = gpunode.condition_manifest(item.name, item.condition)
+        async def write(item: GPUNodeConditions) -> None:
+            manifest = gpunode.conditions_manifest(item.name, item.conditions)
             await self._apply(manifest, force=True, subresource="status")
 
         return await applying.each(conditions, write, concurrency=_AT_ONCE)

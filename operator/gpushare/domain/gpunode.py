@@ -1,13 +1,13 @@
 """GPUNode as a plain value: the one meeting place of controller and agent. Both sides read and write it only through here.
 
 `spec` belongs to the controller, `status` to the agent; `status.conditions` is a map by type in which the controller owns
-`ConfigAssigned`.
+`ConfigAssigned` and `AgentReady`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -19,12 +19,16 @@ from gpushare.errors import Problem
 
 CONFIG_ASSIGNED = "ConfigAssigned"
 """Condition of the controller: whether the node's label or the policy's default names a usable configuration."""
+AGENT_READY = "AgentReady"
+"""Condition of the controller: whether the agent's pod is ready, and with it whether the rest of the status is up to date."""
 CONFIG_APPLIED = "ConfigApplied"
 """Condition of the agent: whether the revision in `spec` is the one in force."""
 DEVICES_READY = "DevicesReady"
 """Condition of the agent: whether the driver answers and every GPU can be read."""
 REGISTERED = "Registered"
 """Condition of the agent: whether the kubelet knows every resource of the node."""
+MPS_READY = "MpsReady"
+"""Condition of the agent, where resources are shared by MPS: whether the daemon of each runs, so that its shares are offered."""
 
 
 class ConfigReason(StrEnum):
@@ -259,12 +263,12 @@ def assignment_manifest(name: str, node_uid: str, config: Config) -> Manifest:
     }
 
 
-def condition_manifest(name: str, condition: Condition) -> Manifest:
-    """What one writer applies to the status of a GPUNode to set its own condition; the others' stay as they are."""
+def conditions_manifest(name: str, conditions: Iterable[Condition]) -> Manifest:
+    """What one writer applies to the status of a GPUNode to set all conditions of its own; the others' stay as they are."""
     kind = manifests.GPU_NODE
     return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "metadata": {"name": name},
-        "status": {"conditions": [condition.to_json()]},
+        "status": {"conditions": [condition.to_json() for condition in conditions]},
     }

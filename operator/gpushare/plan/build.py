@@ -29,7 +29,7 @@ from gpushare.plan import (
 from gpushare.plan.catalogs import Catalog
 from gpushare.plan.components import Built, Component
 from gpushare.plan.events import EventNote, Note, Standing, Topic
-from gpushare.plan.fleet import Fleet, GPUNodeCondition, GPUNodeRemoval, GPUNodeSpec
+from gpushare.plan.fleet import Fleet, GPUNodeConditions, GPUNodeRemoval, GPUNodeSpec
 from gpushare.plan.nodes import NodeLabels
 from gpushare.plan.snapshot import LiveObject, Policy, Snapshot
 from gpushare.plan.status import Outcome, PolicyStatus
@@ -42,7 +42,7 @@ class Plan:
     components: tuple[Component, ...] = ()
     """To render, decorate, order and apply, where it differs from what is there."""
     gpu_nodes: tuple[GPUNodeSpec, ...] = ()
-    gpu_node_conditions: tuple[GPUNodeCondition, ...] = ()
+    gpu_node_conditions: tuple[GPUNodeConditions, ...] = ()
     node_labels: tuple[NodeLabels, ...] = ()
     prune: tuple[LiveObject, ...] = ()
     """To delete, each only with its uid."""
@@ -90,7 +90,7 @@ def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> 
     return Plan(
         components=(acted.built.component,) if acted.built.component is not None else (),
         gpu_nodes=tuple(member.spec for member in members if member.spec is not None),
-        gpu_node_conditions=tuple(member.condition for member in members if member.condition is not None),
+        gpu_node_conditions=tuple(member.conditions for member in members if member.conditions is not None),
         node_labels=acted.fleet.labels,
         prune=acted.prune,
         gpu_node_removals=acted.fleet.removals,
@@ -190,8 +190,7 @@ def _notes(outcomes: list[tuple[Policy, Outcome]], acted: _Acted) -> Mapping[Top
             notes |= _config_map_notes(acted.catalog, acted.fleet, conditions, known)
     for member in acted.fleet.members:
         if member.progress is not None:
-            stored = member.spec is None and member.condition is None
-            notes |= events.node_notes(member.node, member.assignment, member.progress, stored=stored)
+            notes |= events.node_notes(member.node, member.assignment, member.progress, known=member.known)
     return notes
 
 

@@ -157,14 +157,14 @@ def _said_by(condition: Condition) -> _Said | None:
     return said if said is None or said.message else said._replace(message=condition.message)
 
 
-def node_notes(node: Node, assignment: Assignment, progress: Progress, *, stored: bool) -> Notes:
+def node_notes(node: Node, assignment: Assignment, progress: Progress, *, known: bool) -> Notes:
     """What is to be told of one node: why it did not get what was named, or that it runs it, or why it cannot.
 
     Args:
         node: the Node, on which the Event is.
         assignment: what it gets.
         progress: how far it is.
-        stored: nothing of this is new.
+        known: a controller before this one has told it.
     """
     key = ObjectKey(manifests.NODE, node.name)
     if assignment.refusal is not None:
@@ -179,4 +179,4 @@ def node_notes(node: Node, assignment: Assignment, progress: Progress, *, stored
         reason, kind = "ConfigApplied", EventType.WARNING if warnings else EventType.NORMAL
         text = f"{node.name} runs {title_of(progress.config)}" + "".join(f"; {warning}" for warning in warnings)
     event = EventNote(regarding=key, uid=node.uid, reason=reason, type=kind, message=text[:1024])
-    return {(key, "config"): Note(event=event, known=stored)}
+    return {(key, "config"): Note(event=event, known=known)}

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from gpushare.api.clusterpolicy import ClusterPolicy
 from gpushare.domain.conditions import Condition, with_times
-from gpushare.domain.gpunode import CONFIG_ASSIGNED, Config, GPUNode
-from gpushare.plan import assignments, nodes, rollouts
+from gpushare.domain.gpunode import Config, GPUNode
+from gpushare.plan import agents, assignments, nodes, rollouts
+from gpushare.plan.agents import Agent
 from gpushare.plan.assignments import Assignment
 from gpushare.plan.catalogs import Catalog
 from gpushare.plan.nodes import NodeLabels
 from gpushare.plan.rollouts import Progress
-from gpushare.plan.snapshot import AgentPod, Node, Snapshot
+from gpushare.plan.snapshot import Node, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +27,11 @@ class GPUNodeSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GPUNodeCondition:
-    """A condition to set on a GPUNode: `gpunode.condition_manifest` of it, applied to the status after the spec."""
+class GPUNodeConditions:
+    """Our conditions on a GPUNode: `gpunode.conditions_manifest` of them, applied to the status after the spec."""
 
     name: str
-    condition: Condition
+    conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +52,10 @@ class Member:
     """None: its agent was opted out, so nothing is waited for."""
     spec: GPUNodeSpec | None
     """None: stored already."""
-    condition: GPUNodeCondition | None
+    conditions: GPUNodeConditions | None
     """None: stored already."""
+    known: bool
+    """Nothing of the assignment is new, whatever has become of the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +76,7 @@ class Fleet:
 def build_fleet(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, now: str) -> Fleet:
     """Decides for every node."""
     gpu_nodes = {gpu_node.name: gpu_node for gpu_node in snapshot.gpu_nodes}
-    # A node has two pods of the agent while one replaces the other; one that is ready is enough.
-    pods: dict[str, AgentPod] = {}
-    for pod in sorted(snapshot.agent_pods, key=lambda pod: (pod.ready, pod.name)):
-        pods[pod.node] = pod
+    pods = agents.pods_by_node(snapshot.agent_pods)
     members: list[Member] = []
     labels: list[NodeLabels] = []
     served: set[str] = set()
@@ -89,8 +89,12 @@ def build_fleet(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, now
             continue
         if stored is None or stored.node_uid == node.uid:
             served.add(node.name)
-            expects = nodes.runs_agent(node, wanted)
-            members.append(_member(node, stored, catalog, pods.get(node.name), now, expects=expects))
+            agent = (
+                agents.agent_of(pods.get(node.name), stored, snapshot.settings.namespace)
+                if nodes.runs_agent(node, wanted)
+                else None
+            )
+            members.append(_member(node, stored, catalog, agent, now))
         # Else the Node was replaced under its name: the old GPUNode goes first, the next pass makes a new one.
     return Fleet(
         members=tuple(members),
@@ -102,27 +106,25 @@ def build_fleet(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, now
     )
 
 
-def _member(
-    node: Node, stored: GPUNode | None, catalog: Catalog, pod: AgentPod | None, now: str, *, expects: bool
-) -> Member:
+def _member(node: Node, stored: GPUNode | None, catalog: Catalog, agent: Agent | None, now: str) -> Member:
     assignment = assignments.assign(catalog, node, stored)
+    config = assignment.config
+    has_config = stored is not None and stored.config == config
+    before = stored.status.conditions if stored is not None else ()
+    told, about_agent = with_times(
+        (assignments.condition_of(node.name, assignment), agents.condition_of(node, agent)), before, now
+    )
     return Member(
         node=node,
         assignment=assignment,
-        progress=rollouts.progress_of(assignment.config, stored, pod, kept=assignment.refusal is not None)
-        if expects
-        else None,
-        spec=None
-        if stored is not None and stored.config == assignment.config
-        else GPUNodeSpec(name=node.name, node_uid=node.uid, config=assignment.config),
-        condition=_condition(node.name, assignment, stored, now),
+        progress=rollouts.progress_of(config, stored, agent, kept=assignment.refusal is not None) if agent else None,
+        spec=None if has_config else GPUNodeSpec(name=node.name, node_uid=node.uid, config=config),
+        # Always both: what is left out of an application is taken back.
+        conditions=None
+        if told in before and about_agent in before
+        else GPUNodeConditions(name=node.name, conditions=(told, about_agent)),
+        known=has_config and told in before,
     )
-
-
-def _condition(name: str, assignment: Assignment, stored: GPUNode | None, now: str) -> GPUNodeCondition | None:
-    before = [c for c in stored.status.conditions if c.type == CONFIG_ASSIGNED] if stored is not None else []
-    [wanted] = with_times([assignments.condition_of(name, assignment)], before, now)
-    return None if before == [wanted] else GPUNodeCondition(name=name, condition=wanted)
 
 
 def build_removal(snapshot: Snapshot) -> Fleet:

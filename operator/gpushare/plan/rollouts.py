@@ -10,7 +10,8 @@ from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import CONFIG_APPLIED, Config, GPUNode
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import wording
-from gpushare.plan.snapshot import AgentPod, Rollout
+from gpushare.plan.agents import Agent
+from gpushare.plan.snapshot import Rollout
 
 
 class Phase(StrEnum):
@@ -32,21 +33,23 @@ class Progress:
     config: Config
     text: str = ""
     """Why it waits or refuses; empty when there is nothing to say."""
+    remedy: str = ""
+    """A command that tells more of this node."""
     warnings: tuple[str, ...] = ()
     """What the agent says of a configuration that it applied."""
 
 
-def progress_of(config: Config, gpu_node: GPUNode | None, pod: AgentPod | None, *, kept: bool = False) -> Progress:
+def progress_of(config: Config, gpu_node: GPUNode | None, agent: Agent, *, kept: bool = False) -> Progress:
     """Where one node stands with `config`.
 
     Args:
         config: what the plan gives it.
         gpu_node: what is stored and reported.
-        pod: its agent; None where none runs yet.
+        agent: of the node.
         kept: `config` is not what is named for the node, but what it has had before.
     """
-    if pod is None or not pod.ready:
-        return Progress(phase=Phase.WAITING, config=config, text=(pod.trouble if pod else "") or "agent not ready")
+    if not agent.ready:
+        return Progress(phase=Phase.WAITING, config=config, text=agent.text, remedy=agent.remedy)
     if gpu_node is None or gpu_node.config != config:
         return Progress(phase=Phase.WAITING, config=config)
     status = gpu_node.status
@@ -121,7 +124,11 @@ def summarise(nodes: Mapping[str, Progress]) -> Summary:
             for origin, who in kept.items()
         ),
         waiting=tuple(
-            f"waiting for {wording.listed(who)}" + (f" ({text})" if text else "") for text, who in waiting.items()
+            f"waiting for {wording.listed(who)}"
+            + (f" ({text})" if text else "")
+            # Of many nodes in one trouble, a look at one of them tells about all.
+            + (f": {remedy}" if (remedy := nodes[who[0]].remedy) else "")
+            for text, who in waiting.items()
         ),
     )
 

@@ -147,7 +147,7 @@ def test_gpunode_status() -> None:
     jsonschema.validate({**status, "appliedRevision": ""}, schema)
     jsonschema.validate(reporting.truncated(status, 600), schema)
     condition = Condition(type=gpunode.CONFIG_ASSIGNED, status="True", reason="NotShared", last_transition_time=NOW)
-    jsonschema.validate(gpunode.condition_manifest("gpu01", condition)["status"], schema)
+    jsonschema.validate(gpunode.conditions_manifest("gpu01", [condition])["status"], schema)
 
 
 def test_policy_status() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpushare.domain import manifests
-from gpushare.domain.gpunode import ConfigReason
+from gpushare.domain.gpunode import CONFIG_ASSIGNED, ConfigReason
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan.build import build_plan
 from gpushare.plan.snapshot import ConfigMap, Policy, Snapshot
@@ -121,8 +121,9 @@ def test_what_cannot_be_used_disturbs_nothing(change: dict[str, object], texts: 
     bad = build_plan(replace(good, **change), LATER, plan.standing)
 
     assert bad.gpu_nodes == ()
-    [assigned] = bad.gpu_node_conditions
-    assert assigned.condition.status == "False"
+    [written] = bad.gpu_node_conditions
+    assigned = next(condition for condition in written.conditions if condition.type == CONFIG_ASSIGNED)
+    assert assigned.status == "False"
     [status] = bad.policies
     assert status.state == "notReady"
     valid = next(condition for condition in status.conditions if condition.type == CONFIG_VALID)
@@ -133,7 +134,7 @@ def test_what_cannot_be_used_disturbs_nothing(change: dict[str, object], texts: 
     }  # fmt: skip
     for text in texts:
         assert text in valid.message
-        assert text in assigned.condition.message
+        assert text in assigned.message
         assert all(text in message for message in told)
 
     corrected, last = settle(replace(good, **{key: getattr(good, key) for key in change}), before=bad.standing)
@@ -215,7 +216,7 @@ def test_warning_names_its_place() -> None:
 
     place = f'"twodocs" of ConfigMap gpu-operator/{MAP}: line 8: '
     assert place in condition_of(found, CONFIG_VALID).message
-    assert place in found.gpu_nodes[0].status.conditions[1].message
+    assert place in found.gpu_nodes[0].status.conditions[0].message
 
 
 def test_unused_key_that_is_broken() -> None:

@@ -11,9 +11,10 @@ from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import CONFIG_APPLIED, Config, ConfigReason, ConfigSource, GPUNode, GPUNodeStatus
 from gpushare.domain.manifests import ObjectKey
 from gpushare.errors import Problem
+from gpushare.plan.agents import Agent
 from gpushare.plan.build import build_plan
 from gpushare.plan.rollouts import Phase, Progress, describe_daemonset, progress_of, summarise
-from gpushare.plan.snapshot import AgentPod, Rollout
+from gpushare.plan.snapshot import Rollout
 from support.snapshots import LATER, NOW, condition_of, config_map, node, settle, sharing_policy, snapshot, time_slicing
 
 CONFIG = Config(
@@ -21,7 +22,8 @@ CONFIG = Config(
     source=ConfigSource(namespace="gpu-operator", name="m", key="any"),
     content="version: v1",
 )
-READY = AgentPod(node="gpu01", ready=True)
+READY = Agent()
+AWAY = Agent(text="agent not ready")
 PROBLEM = Problem(path="sharing.timeSlicing.resources[0]", message="the node has no nvidia.com/mig-7g.40gb")
 
 
@@ -46,11 +48,9 @@ def reported(
 
 
 @pytest.mark.parametrize(
-    ("gpu_node", "pod", "phase", "text"),
+    ("gpu_node", "agent", "phase", "text"),
     [
-        pytest.param(None, None, Phase.WAITING, "agent not ready", id="no agent"),
-        pytest.param(None, AgentPod(node="gpu01"), Phase.WAITING, "agent not ready", id="agent starts"),
-        pytest.param(None, AgentPod(node="gpu01", trouble="CrashLoopBackOff"), Phase.WAITING, "CrashLoopBackOff", id="crashes"),
+        pytest.param(None, AWAY, Phase.WAITING, "agent not ready", id="no agent"),
         pytest.param(None, READY, Phase.WAITING, "", id="nothing given yet"),
         pytest.param(replace(reported("True"), config=Config()), READY, Phase.WAITING, "", id="something else given"),
         pytest.param(reported(), READY, Phase.WAITING, "", id="nothing said yet"),
@@ -62,12 +62,12 @@ def reported(
         pytest.param(reported("False", seen=1), READY, Phase.WAITING, "", id="an earlier one was refused"),
         pytest.param(reported("False"), READY, Phase.REFUSED, "it does not fit", id="refused"),
         pytest.param(reported("False", problems=(PROBLEM,)), READY, Phase.REFUSED, str(PROBLEM), id="refused with reasons"),
-        pytest.param(reported("True"), AgentPod(node="gpu01"), Phase.WAITING, "agent not ready", id="the agent went"),
+        pytest.param(reported("True"), AWAY, Phase.WAITING, "agent not ready", id="the agent went"),
     ],
 )  # fmt: skip
-def test_progress(gpu_node: GPUNode | None, pod: AgentPod | None, phase: Phase, text: str) -> None:
+def test_progress(gpu_node: GPUNode | None, agent: Agent, phase: Phase, text: str) -> None:
     """One node on its way."""
-    progress = progress_of(CONFIG, gpu_node, pod)
+    progress = progress_of(CONFIG, gpu_node, agent)
 
     assert (phase, text) == (progress.phase, progress.text)
 
@@ -76,7 +76,7 @@ def test_kept_is_not_applied() -> None:
     """A node that runs what it had before has not applied what is named for it now; all else is the same."""
     assert progress_of(CONFIG, reported("True"), READY, kept=True).phase is Phase.KEPT
     assert progress_of(CONFIG, reported("False"), READY, kept=True).phase is Phase.REFUSED
-    assert progress_of(CONFIG, reported("True"), None, kept=True).phase is Phase.WAITING
+    assert progress_of(CONFIG, reported("True"), AWAY, kept=True).phase is Phase.WAITING
 
 
 def test_warnings_come_along() -> None:
@@ -90,15 +90,16 @@ def test_summary() -> None:
     nodes["gpu3"] = Progress(phase=Phase.APPLIED, config=Config())
     nodes["gpu4"] = Progress(phase=Phase.REFUSED, config=CONFIG, text="no such device")
     nodes["gpu5"] = Progress(phase=Phase.WAITING, config=CONFIG)
-    nodes["gpu6"] = Progress(phase=Phase.WAITING, config=CONFIG, text="agent not ready")
+    for name, remedy in (("gpu6", "kubectl logs six"), ("gpu61", "kubectl logs another")):
+        nodes[name] = Progress(phase=Phase.WAITING, config=CONFIG, text="CrashLoopBackOff", remedy=remedy)
     nodes["gpu7"] = nodes["gpu8"] = Progress(phase=Phase.KEPT, config=CONFIG)
     nodes["gpu9"] = Progress(phase=Phase.KEPT, config=Config())
 
     assert summarise(nodes).text == (
-        f"applied on 4 of 10 GPU nodes: any (revision {CONFIG.revision}) on 3 nodes, unshared on 1 node; "
+        f"applied on 4 of 11 GPU nodes: any (revision {CONFIG.revision}) on 3 nodes, unshared on 1 node; "
         'gpu4 cannot run "any" and keeps what was there: no such device; '
         f"gpu7, gpu8 keep any (revision {CONFIG.revision}) of ConfigMap gpu-operator/m; gpu9 stays unshared; "
-        "waiting for gpu5; waiting for gpu6 (agent not ready)"
+        "waiting for gpu5; waiting for gpu6, gpu61 (CrashLoopBackOff): kubectl logs six"
     )
     assert summarise({}).text == "no node is there to run a configuration"
 
@@ -137,7 +138,8 @@ def test_refusing_node_is_told_everywhere() -> None:
     refusal = Condition(
         type=CONFIG_APPLIED, status="False", reason="No", observed_generation=gpu_node.generation, last_transition_time=NOW
     )  # fmt: skip
-    status = replace(gpu_node.status, conditions=(*gpu_node.status.conditions[1:], refusal), problems=(PROBLEM,))
+    kept = [condition for condition in gpu_node.status.conditions if condition.type != CONFIG_APPLIED]
+    status = replace(gpu_node.status, conditions=(*kept, refusal), problems=(PROBLEM,))
 
     plan = build_plan(replace(good, gpu_nodes=(replace(gpu_node, status=status),)), LATER, last.standing)
 

@@ -38,7 +38,9 @@ def test_not_ready() -> None:
     """What is missing stands in the message, behind upstream's words."""
     found, _ = settle(snapshot(node()))
 
-    plan = build_plan(replace(found, agent_pods=(AgentPod(node="gpu01", trouble="CrashLoopBackOff"),)), LATER)
+    plan = build_plan(
+        replace(found, agent_pods=(AgentPod(node="gpu01", name="agent-1", trouble="CrashLoopBackOff"),)), LATER
+    )
 
     conditions = {condition.type: condition for condition in plan.policies[0].conditions}
     assert (conditions["Ready"].status, conditions["Ready"].reason, conditions["Ready"].message) == (
@@ -48,7 +50,8 @@ def test_not_ready() -> None:
     )
     assert conditions["Error"].reason == "OperandNotReady"
     assert conditions["Error"].message == (
-        "ClusterPolicy is not ready; states not ready: [state-device-plugin]; waiting for gpu01 (CrashLoopBackOff)"
+        "ClusterPolicy is not ready; states not ready: [state-device-plugin]; "
+        "waiting for gpu01 (CrashLoopBackOff): kubectl logs -n gpu-operator agent-1"
     )
 
 
