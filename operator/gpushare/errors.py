@@ -8,6 +8,7 @@
     ├── Expired                 a watch's version is too old: list again
     ├── DeviceError             one GPU cannot be read or used: mark that GPU, go on with the others
     ├── KubeletError            the kubelet's side is broken: serve and register again
+    ├── ProgramFailed           a program of the machine is missing, fails or hangs: report it, try again later
     └── UsageError              the command line is wrong: print the text, exit with 2
 
 Doors translate what their library raises into these; nothing behind a door sees a library's own exception.
@@ -16,7 +17,7 @@ Doors translate what their library raises into these; nothing behind a door sees
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class GpuShareError(Exception):
@@ -33,6 +34,8 @@ class Problem:
     """What is wrong and what to write instead, in one sentence."""
     line: int | None = None
     """Line of the text, counted from 1, where it is known."""
+    only_ours: bool = field(default=False, compare=False)
+    """NVIDIA's programs take it all the same, and do what its writer may not think."""
 
     def __str__(self) -> str:
         where = self.path
@@ -76,6 +79,15 @@ class DeviceError(GpuShareError):
 
 class KubeletError(GpuShareError):
     """The kubelet cannot be reached, or refuses a registration."""
+
+
+class ProgramFailed(GpuShareError):  # noqa: N818 - the state is the name
+    """A program of the machine is missing, fails or hangs."""
+
+    def __init__(self, message: str, *, hangs: bool = False) -> None:
+        super().__init__(message)
+        self.hangs = hangs
+        """Whether it did not answer in time, rather than say no."""
 
 
 class UsageError(GpuShareError):

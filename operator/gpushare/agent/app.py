@@ -15,9 +15,12 @@ from pathlib import Path
 
 from gpushare.agent import connecting
 from gpushare.agent import options as options_
+from gpushare.agent.options import AgentOptions
 from gpushare.agent.running import Agent
 from gpushare.agent.settings import CONTAINER_DRIVER_ROOT
 from gpushare.errors import UsageError
+from gpushare.host.files import HostFiles
+from gpushare.host.mps import MpsMachine
 from gpushare.nvml.port import Nvml
 from gpushare.serving.logs import log_as_json
 
@@ -38,9 +41,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     log_as_json()
     # Pydantic searches every installed package for plugins at its first model, which takes 30 ms of the start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    said = options.flags.plugin.container_driver_root
-    library = connecting.find_library(CONTAINER_DRIVER_ROOT if said is None else said)
-    return asyncio.run(_until_signal(argv, environ, library))
+    return asyncio.run(_until_signal(argv, environ, connecting.find_library(_driver_root(options))))
 
 
 async def _until_signal(argv: Sequence[str], environ: Mapping[str, str], library: str) -> int:
@@ -73,5 +74,12 @@ async def run(
     except UsageError as error:
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
         return _FAILED
-    await Agent(options, root, nvml, cluster, log).run(stop)
+    files = HostFiles(root)
+    mps = MpsMachine(files, environ, _driver_root(options), log)
+    await Agent(options, files, nvml, mps, cluster, log).run(stop)
     return 0
+
+
+def _driver_root(options: AgentOptions) -> str:
+    said = options.flags.plugin.container_driver_root
+    return CONTAINER_DRIVER_ROOT if said is None else said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import TypeVar
@@ -11,9 +11,9 @@ from typing import TypeVar
 from gpushare.agent import allocations
 from gpushare.agent.answering import Answering
 from gpushare.agent.deciding import Assignment, Decider, Decision
-from gpushare.agent.serving_pools import ServingPools
 from gpushare.api.sharing import OnShrink
 from gpushare.domain.devices import Inventory
+from gpushare.domain.pools import Pool
 from gpushare.errors import Problem
 from gpushare.host.state import LastGood, State, StateFile
 from gpushare.kubelet.values import ContainerDevices
@@ -27,7 +27,7 @@ class Reconciler:
     def __init__(
         self,
         decider: Decider,
-        pools: ServingPools,
+        serve: Callable[[Mapping[str, Pool]], Awaitable[object]],
         answering: Answering,
         state_file: StateFile,
         executor: Executor,
@@ -40,7 +40,7 @@ class Reconciler:
         self.is_held_back = False
         """Whether the assigned configuration waits for pods to go."""
         self._decider = decider
-        self._pools = pools
+        self._serve = serve
         self._answering = answering
         self._state_file = state_file
         self._executor = executor
@@ -114,7 +114,7 @@ class Reconciler:
         # First the way of answering: a share of the new list must not be answered in the old way.
         self._answering.options = decision.responses
         self._remember(decision)
-        await self._pools.apply(decision.pools)
+        await self._serve(decision.pools)
 
     def _remember(self, decision: Decision) -> None:
         """Writes it down at the same time as it is applied: an agent that is killed just after must find it."""

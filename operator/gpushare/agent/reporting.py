@@ -14,6 +14,7 @@ from gpushare.domain.conditions import Condition
 from gpushare.domain.devices import GPU, Health, Inventory, MigInstance
 from gpushare.domain.gpunode import ContainerAllocation, ResourceStatus, Summary
 from gpushare.domain.pools import Pool
+from gpushare.errors import Problem
 from gpushare.kubelet.lifecycle import Standing
 from gpushare.kubelet.values import ContainerDevices
 
@@ -39,6 +40,8 @@ class Facts:
     """Why the driver does not answer; empty when it does."""
     pools: Mapping[str, Pool]
     standings: Mapping[str, Standing]
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    """Why the shares of a resource are not offered while its MPS daemon does not run; empty where it does."""
     holders: Sequence[ContainerDevices] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -46,7 +49,7 @@ class Facts:
 def build_status(facts: Facts) -> dict[str, Any]:
     """The status in the form of the API, at most `MAX_BYTES` long. The times of its conditions are still missing."""
     inventory = facts.inventory or Inventory()
-    problems = (*(facts.decision.refusal or facts.decision.notes), *inventory.problems)
+    problems = (*(facts.decision.refusal or facts.decision.notes), *_waiting(facts), *inventory.problems)
     cuda = inventory.cuda_version
     held = allocations.build_allocations(facts.holders, facts.pools, inventory)
     status: dict[str, Any] = {
@@ -86,8 +89,9 @@ def build_resources(pools: Mapping[str, Pool], holders: Iterable[ContainerDevice
 
 
 def build_conditions(facts: Facts) -> tuple[Condition, ...]:
-    """The agent's three conditions."""
-    return (_config_applied(facts), _devices_ready(facts), _registered(facts))
+    """The agent's three conditions, and a fourth where MPS is used."""
+    always = (_config_applied(facts), _devices_ready(facts), _registered(facts))
+    return (*always, _mps_ready(facts)) if facts.waiting else always
 
 
 def truncated(status: dict[str, Any], limit: int = MAX_BYTES) -> dict[str, Any]:
@@ -174,6 +178,22 @@ def _registered(facts: Facts) -> Condition:
         return _condition(gpunode.REGISTERED, facts, "NotRegistered", message)
     message = f"the kubelet knows {', '.join(sorted(facts.standings)) or 'nothing yet'}"
     return _condition(gpunode.REGISTERED, facts, "Registered", message, good=True)
+
+
+def _mps_ready(facts: Facts) -> Condition:
+    waiting = [problem.message for problem in _waiting(facts)]
+    if waiting:
+        return _condition(gpunode.MPS_READY, facts, "WaitingForMps", _joined(waiting))
+    message = f"MPS daemons run for {', '.join(sorted(facts.waiting))}"
+    return _condition(gpunode.MPS_READY, facts, "Ready", message, good=True)
+
+
+def _waiting(facts: Facts) -> tuple[Problem, ...]:
+    return tuple(
+        Problem(path="sharing.mps", message=f"the shares of {name} are not offered: {reason}")
+        for name, reason in sorted(facts.waiting.items())
+        if reason
+    )
 
 
 def _condition(type_: str, facts: Facts, reason: str, message: str, *, good: bool = False) -> Condition:

@@ -7,7 +7,6 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpushare.agent.answering import Answering
@@ -16,10 +15,13 @@ from gpushare.agent.devices import DeviceWatch
 from gpushare.agent.health import XidFilter
 from gpushare.agent.holding import HolderWatch
 from gpushare.agent.keeping import keep
+from gpushare.agent.mps_readiness import MpsReadiness
 from gpushare.agent.options import KUBELET_SOCKET, AgentOptions
 from gpushare.agent.reconciling import Reconciler
 from gpushare.agent.serving_pools import Kubelet, ServingPools
+from gpushare.domain.pools import Pool
 from gpushare.host.files import HostFiles
+from gpushare.host.mps import MpsMachine
 from gpushare.host.state import StateFile
 from gpushare.kube.cluster import Cluster
 from gpushare.nvml.port import Nvml
@@ -45,14 +47,20 @@ class Agent:
     """One node's agent. `run` it once."""
 
     def __init__(
-        self, options: AgentOptions, root: Path, nvml: Nvml, cluster: Cluster | None, log: logging.Logger
+        self,
+        options: AgentOptions,
+        files: HostFiles,
+        nvml: Nvml,
+        mps: MpsMachine,
+        cluster: Cluster | None,
+        log: logging.Logger,
     ) -> None:
         """Without a cluster there is no GPUNode, and the configuration is that of the file, or the defaults."""
         self._options = options
         self._log = log
         self._cluster = cluster
         self._loop = asyncio.get_running_loop()
-        self._files = HostFiles(root)
+        self._files = files
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="agent")
         self._wake = asyncio.Event()
         self._assigned = asyncio.Event()
@@ -73,11 +81,12 @@ class Agent:
             on_read=self._try_again_if_held_back,
             on_change=self._report,
         )
+        self._mps = MpsReadiness(mps, log, on_change=self._wake.set)
         answering = Answering(self._holders.see_allocate)
         self._pools = ServingPools(self._kubelet(), answering, self._executor, log, on_change=self._report)
         self._reconciler = Reconciler(
             Decider(options, self._files),
-            self._pools,
+            self._serve,
             answering,
             StateFile(self._files.path(STATE_FILE), log),
             self._executor,
@@ -107,16 +116,19 @@ class Agent:
         from gpushare import labels
         from gpushare.agent.reporting import Facts
 
-        inventory, pools = self._devices.inventory, self._pools.pools
+        inventory = self._devices.inventory
         if inventory is not None:
             strategy = decision.settings.mig_strategy
-            self._labels = labels.build_labels(inventory, pools, self._devices.facts, strategy)
+            # Of what was decided: shares that wait for their MPS daemon are not offered yet, and its DaemonSet selects
+            # nodes by a label.
+            self._labels = labels.build_labels(inventory, decision.pools, self._devices.facts, strategy)
         return Facts(
             decision=decision,
             generation=self._decided_on.generation if self._decided_on is not None else None,
             inventory=inventory,
             failure=self._devices.failure,
-            pools=pools,
+            pools=self._pools.pools,
+            waiting=self._mps.reasons,
             standings=self._pools.standings,
             holders=self._holders.holders,
             labels=self._labels,
@@ -131,7 +143,12 @@ class Agent:
         )
 
     def _works(self) -> list[Callable[[], Awaitable[None]]]:
-        works: list[Callable[[], Awaitable[None]]] = [self._devices.run, self._pass_on_change, self._watch_holders]
+        works: list[Callable[[], Awaitable[None]]] = [
+            self._devices.run,
+            self._mps.run,
+            self._pass_on_change,
+            self._watch_holders,
+        ]
         if self._options.config_file:
             works.append(self._follow_file)
         elif self._cluster is None:
@@ -155,6 +172,9 @@ class Agent:
                 self._log_outcome(decision)
             self._report(urgent=is_news)
             await self._wake.wait()
+
+    async def _serve(self, wanted: Mapping[str, Pool]) -> None:
+        await self._pools.apply(await self._mps.offerable(wanted))
 
     async def _first_answers(self) -> None:
         """Waits for driver and configuration, but not for long: a node must not lose its GPUs to a slow API server."""

@@ -13,7 +13,6 @@ from typing import Final, TypeVar
 from gpushare.agent.options import AgentOptions
 from gpushare.api.sharing import Flags, Imex, ListStrategy, PluginFlags, SharingConfig
 from gpushare.domain.devices import MigStrategy
-from gpushare.domain.pools import Strategy
 from gpushare.errors import Problem
 from gpushare.host.devices import read_control_devices, read_imex_channels
 from gpushare.host.files import HostFiles
@@ -57,7 +56,7 @@ def settle(options: AgentOptions, config: SharingConfig, policy_strategy: str) -
         config=merged,
         mig_strategy=strategy,
         list_strategies=(wanted & _SERVED) or frozenset({ListStrategy.ENVVAR}),
-        problems=(*(unserved if from_text else ()), *_beyond(merged)),
+        problems=unserved if from_text else (),
         warnings=() if from_text else unserved,
     )
 
@@ -101,8 +100,3 @@ def _unserved(wanted: frozenset[ListStrategy], path: str) -> Iterator[Problem]:
     for strategy in sorted(wanted - _SERVED):
         message = f'"{strategy}" is not served by this version; use {" or ".join(sorted(_SERVED))}'
         yield Problem(path=path, message=message)
-
-
-def _beyond(config: SharingConfig) -> Iterator[Problem]:
-    if config.strategy is Strategy.MPS:
-        yield Problem(path="sharing.mps", message="MPS is not served by this version; share by timeSlicing")

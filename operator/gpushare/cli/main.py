@@ -1,6 +1,6 @@
 """Chooses the command. Called by `__main__`.
 
-The processes that start on every node (`agent`) parse their own flags, since their precedence is NVIDIA's and no library
+The processes that start on nodes (`agent`, `mps`) parse their own flags, since their precedence is NVIDIA's and no library
 has it; they are dispatched before click is loaded. Everything that a person types is a click command, loaded when chosen.
 """
 
@@ -14,6 +14,8 @@ from collections.abc import Sequence
 PROCESSES = {
     "agent": "gpushare.agent.app",
     "controller": "gpushare.controller.app",
+    "labels": "gpushare.labelling.app",
+    "mps": "gpushare.mps.app",
 }
 """Commands with a `main(argv, environ) -> exit code` of their own."""
 

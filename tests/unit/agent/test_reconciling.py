@@ -49,7 +49,7 @@ class Passes:
         self.executor = ThreadPoolExecutor(1)
         self.reconciler = Reconciler(
             Decider(AgentOptions(), files),
-            self.pools,  # type: ignore[arg-type]
+            self.pools.apply,
             Answering(lambda: None),
             StateFile(folder / "state.json", LOG),
             self.executor,

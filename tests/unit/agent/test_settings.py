@@ -10,7 +10,7 @@ from gpushare.agent.options import AgentOptions, parse
 from gpushare.agent.settings import read_response_options, settle
 from gpushare.api.sharing import Flags, IdStrategy, Imex, ListStrategy, PluginFlags, SharingConfig
 from gpushare.domain.devices import MigStrategy
-from gpushare.domain.pools import Allocation, Strategy
+from gpushare.domain.pools import Allocation
 from gpushare.host.files import HostFiles
 from gpushare.sharing.responses import ResponseOptions
 
@@ -70,13 +70,6 @@ def test_list_strategies(
 
     assert settings.list_strategies == served
     assert (len(settings.problems), len(settings.warnings)) == (problems, warnings)
-
-
-def test_mps_is_refused() -> None:
-    """No daemon of ours is there yet."""
-    settings = settle(AgentOptions(), SharingConfig(strategy=Strategy.MPS), "")
-
-    assert [problem.path for problem in settings.problems] == ["sharing.mps"]
 
 
 def test_response_options(tmp_path: Path) -> None:
