@@ -78,6 +78,22 @@ async def test_wrong_namespace(cluster: GpuCluster) -> None:
         await cluster.until_config("gpu01", content=GOOD)
 
 
+async def test_wrong_namespace_afterwards(cluster: GpuCluster) -> None:
+    """Whoever is told that the ConfigMap is missing, and creates it in the wrong place, is told that next."""
+    async with cluster.controller():
+        await cluster.apply_policy(devicePlugin={"config": {"name": "time-slicing", "default": "any"}})
+        await cluster.until_condition("ConfigValid", "False", saying="does not exist: create it")
+        await cluster.quiet(0.3)
+
+        await cluster.apply_config("time-slicing", namespace="default", any=GOOD)
+        await cluster.until_condition("ConfigValid", "False", saying="is in namespace default, but must be in")
+        await cluster.apply_config("time-slicing", namespace="kube-system", any=GOOD)
+        await cluster.until_condition("ConfigValid", "False", saying="is in namespace default, kube-system, but")
+        for namespace in ("default", "kube-system"):
+            await cluster.admin.delete(manifests.CONFIG_MAP, "time-slicing", namespace)
+        await cluster.until_condition("ConfigValid", "False", saying="does not exist: create it")
+
+
 async def test_wrong_label(cluster: GpuCluster) -> None:
     """A label that names no key changes nothing, and the message offers the keys that there are."""
     async with cluster.controller():

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from gpushare.controller.effects import Effects
 from gpushare.controller.events import EventPoster
 from gpushare.controller.pacing import Pace
+from gpushare.controller.searching import ConfigMapSearch
 from gpushare.controller.snapshotting import WATCHED, Store
 from gpushare.domain import manifests
-from gpushare.domain.manifests import ObjectKey
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict, GpuShareError
 from gpushare.kube.cluster import Cluster
 from gpushare.plan import policies
@@ -23,9 +23,6 @@ _STATUS_SECONDS = 1.0
 """The status of one policy is not written more often in the long run."""
 _STATUS_BURST = 10
 """What a person types, one change after another, is answered at once; a long roll-out is what must be paced."""
-_SEARCH_SECONDS = 10.0
-"""How often a missing ConfigMap is looked for in other namespaces; in ours, a watch tells at once."""
-
 _WATCH_SECONDS = 5.0
 """How long a watch may take to tell what a list has shown."""
 
@@ -50,11 +47,12 @@ class Reconciler:
         self._store = store
         self._effects = effects
         self._poster = poster
+        self.search = ConfigMapSearch(cluster, lambda: request("elsewhere", 0.0), log)
+        """To be run beside the passes."""
         self._request = request
         self._log = log
         self._standing: Standing | None = None
         self._pace = Pace(time.monotonic, seconds=_STATUS_SECONDS, burst=_STATUS_BURST)
-        self._searched: tuple[str, float] = ("", 0.0)
 
     async def resync(self) -> None:
         """Finds out what no watch tells: kinds that may be absent, and objects that went between two watches.
@@ -86,7 +84,9 @@ class Reconciler:
 
     async def run_pass(self) -> None:
         """Raises what failed, after everything else was tried; where it was more than one, the worst of it."""
-        await self._search_config_map()
+        # People create it in the wrong namespace; in ours, a watch tells of it anyway.
+        await self.search.look_for(policies.missing_config_map(self._store.snapshot()))
+        self._store.config_maps_elsewhere = tuple(self.search.found)
         plan = build_plan(self._store.snapshot(), _now(), self._standing)
         failures = await self._carry_out(plan)
         self._poster.post(plan.events)
@@ -126,27 +126,6 @@ class Reconciler:
             except GpuShareError as error:
                 failures.append(error)
         return failures
-
-    async def _search_config_map(self) -> None:
-        """Looks where else a ConfigMap is that is missing here: people create it in the wrong namespace."""
-        name = policies.missing_config_map(self._store.snapshot())
-        if not name:
-            self._store.config_maps_elsewhere = ()
-            self._searched = ("", 0.0)
-            return
-        now = time.monotonic()
-        if self._searched[0] == name and now - self._searched[1] < _SEARCH_SECONDS:
-            return
-        self._searched = (name, now)
-        self._request("search", _SEARCH_SECONDS)
-        try:
-            found = await self._cluster.list(manifests.CONFIG_MAP, fields=f"metadata.name={name}")
-        except ClusterRefused:
-            # It may be forbidden; the message is then only less helpful.
-            return
-        self._store.config_maps_elsewhere = tuple(
-            ObjectKey(manifests.CONFIG_MAP, name, item["metadata"]["namespace"]) for item in found.items
-        )
 
 
 def _now() -> str:

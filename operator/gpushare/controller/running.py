@@ -50,6 +50,7 @@ class Controller:
             request=lambda reason, seconds: self._loop.request(reason, delay=seconds),
             log=log,
         )
+        self._search = reconciler.search
         self._loop = Loop(reconciler.run_pass, resync=reconciler.resync, resync_seconds=options.resync_seconds, log=log)
 
     async def run(self) -> None:
@@ -65,6 +66,7 @@ class Controller:
                 self._served = True
                 group.create_task(self._operating.run())
                 group.create_task(self._poster.run())
+                group.create_task(self._search.run())
                 group.create_task(self._lead())
         finally:
             if self._lease is not None:

@@ -121,7 +121,7 @@ class Snapshot:
     config_maps: tuple[ConfigMap, ...] = ()
     """Those of the operator's namespace."""
     config_maps_elsewhere: tuple[ObjectKey, ...] = ()
-    """Where else a ConfigMap has the name that `assignments.missing_config_map` gave: people create it in `default`."""
+    """Where else a ConfigMap has the name that `policies.missing_config_map` gave: people create it in `default`."""
     nodes: tuple[Node, ...] = ()
     gpu_nodes: tuple[GPUNode, ...] = ()
     objects: tuple[LiveObject, ...] = ()
