@@ -48,6 +48,33 @@ class Event:
     compute_instance: int | None = None
 
 
+class Recovery(StrEnum):
+    """What the driver asks for before a GPU works as it should."""
+
+    NONE = "none"
+    RESET = "reset"
+    DRAIN_AND_RESET = "drain-and-reset"
+    DRAIN_P2P = "drain-p2p"
+    REBOOT = "reboot"
+    OTHER = "other"
+    """Something that this version has no word for."""
+
+    @property
+    def advice(self) -> str:
+        """For people; empty where nothing is to be done."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Recovery.NONE: "",
+    Recovery.RESET: "the driver asks for a reset of the GPU",
+    Recovery.DRAIN_AND_RESET: "the driver asks to let no new program onto the GPU, and to reset it then",
+    Recovery.DRAIN_P2P: "the driver asks to end the programs that reach other GPUs from this one",
+    Recovery.REBOOT: "the driver asks for a reboot of the node",
+    Recovery.OTHER: "the driver asks for a repair: see nvidia-smi -q",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NvLink:
     """One active NVLink of a GPU."""
@@ -106,6 +133,10 @@ class Nvml(Protocol):
 
     def wait_event(self, timeout: float) -> Event | None:
         """The next event of a registered GPU, or None after so many seconds."""
+        ...
+
+    def recovery(self, index: int) -> Recovery | None:
+        """What the driver asks for to make this GPU well; None where it does not tell."""
         ...
 
     def ancestor(self, index: int, other: int) -> Ancestor:

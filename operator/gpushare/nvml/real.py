@@ -28,6 +28,7 @@ from gpushare.nvml.port import (
     NotSupported,
     NvLink,
     Process,
+    Recovery,
 )
 from gpushare.nvml.profiles import profile_name
 
@@ -41,6 +42,15 @@ _KINDS: Final = {
     pynvml.nvmlEventTypeSingleBitEccError: EventKind.SINGLE_BIT_ECC,
 }
 _ALL_KINDS: Final = sum(_KINDS)
+_RECOVERIES: Final = {
+    pynvml.NVML_GPU_RECOVERY_ACTION_NONE: Recovery.NONE,
+    pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET: Recovery.RESET,
+    pynvml.NVML_GPU_RECOVERY_ACTION_BUS_RESET: Recovery.RESET,
+    pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET: Recovery.DRAIN_AND_RESET,
+    pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_P2P: Recovery.DRAIN_P2P,
+    pynvml.NVML_GPU_RECOVERY_ACTION_NODE_REBOOT: Recovery.REBOOT,
+    pynvml.NVML_GPU_RECOVERY_ACTION_SYSTEM_REBOOT: Recovery.REBOOT,
+}
 _READINGS: Final = 3
 """How often a MIG layout that changes meanwhile is read."""
 _ERRORS: Final = {
@@ -164,6 +174,17 @@ class RealNvml:
             gpu_instance=None if data.gpuInstanceId == _NOBODY else int(data.gpuInstanceId),
             compute_instance=None if data.computeInstanceId == _NOBODY else int(data.computeInstanceId),
         )
+
+    def recovery(self, index: int) -> Recovery | None:
+        """What the driver asks for; drivers before 570 do not tell."""
+        with _asking(f"the driver does not tell how GPU {index} recovers"):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            fields = [pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION]
+            found = _optional(pynvml.nvmlDeviceGetFieldValues, handle, fields, default=())
+        # Each field has a result of its own: an older driver knows the call, but not this field.
+        if not found or found[0].nvmlReturn != pynvml.NVML_SUCCESS:
+            return None
+        return _RECOVERIES.get(found[0].value.uiVal, Recovery.OTHER)
 
     def ancestor(self, index: int, other: int) -> Ancestor:
         """Where the two GPUs meet in the PCI tree."""

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 from gpushare.domain.devices import GPU
 from gpushare.domain.links import Ancestor
 from gpushare.nvml import describing
-from gpushare.nvml.port import Driver, DriverUnavailable, Event, GpuLost, NvLink, Process
+from gpushare.nvml.port import Driver, DriverUnavailable, Event, GpuLost, NvLink, Process, Recovery
 
 _PLACES: Final = {
     "board": Ancestor.BOARD,
@@ -47,6 +47,7 @@ class _Machine:
     seed: str
     failure: str = ""
     lost: set[int] = field(default_factory=set)
+    recoveries: dict[int, Recovery] = field(default_factory=dict)
     connected: set[_Connection] = field(default_factory=set)
     lock: threading.Condition = field(default_factory=threading.Condition)
     """Held for everything below it, and signalled when something happens."""
@@ -129,6 +130,12 @@ class SimulatedNvml:
             self._check()
             return self._connection.events.popleft() if self._connection.events else None
 
+    def recovery(self, index: int) -> Recovery | None:
+        """As last set; an older driver, which does not tell, until then."""
+        with self._machine.lock:
+            self._described(index)
+            return self._machine.recoveries.get(index)
+
     def ancestor(self, index: int, other: int) -> Ancestor:
         """The closest place that both descriptions name; without one, the NUMA node, or only the system."""
         with self._machine.lock:
@@ -184,6 +191,14 @@ class SimulatedNvml:
         """The GPU is back."""
         with self._machine.lock:
             self._machine.lost.discard(index)
+
+    def ask_for(self, index: int, recovery: Recovery | None) -> None:
+        """From now on the driver asks for this to be done to the GPU; None: it does not tell."""
+        with self._machine.lock:
+            if recovery is None:
+                self._machine.recoveries.pop(index, None)
+            else:
+                self._machine.recoveries[index] = recovery
 
     def split(self, index: int, profiles: Sequence[str] | None) -> None:
         """Changes the MIG layout of one GPU; None turns MIG off. Raises ConfigurationError where it does not fit."""

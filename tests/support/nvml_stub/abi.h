@@ -48,6 +48,18 @@ struct event_data {
     unsigned gpu_instance, compute_instance;
 };
 
+enum { RECOVERY_ACTION = 230 };
+
+struct field_value {
+    unsigned field, scope;
+    long long timestamp, latency;
+    int type, result;
+    union {
+        double floating;
+        unsigned long long number;
+    } value;
+};
+
 enum { FABRIC_COMPLETED = 3 };
 
 struct fabric_info {

@@ -98,6 +98,10 @@ static int act_on_gpu(struct gpu *gpu, int count, char *words[])
         return split_gpu(gpu, count - 2, words + 2);
     if (!strcmp(words[0], "process"))
         return add_process(gpu, count - 2, words + 2);
+    if (!strcmp(words[0], "recovery")) {
+        gpu->recovery = atoi(words[2]) + 1;
+        return 0;
+    }
     if (!strcmp(words[0], "xid")) {
         event.type = XID_CRITICAL;
         event.data = strtoull(words[2], NULL, 0);

@@ -63,6 +63,17 @@ API int nvmlDeviceGetPciInfo_v3(void *handle, struct pci_info *pci)
     return SUCCESS;
 }
 
+API int nvmlDeviceGetFieldValues(void *handle, int count, struct field_value *fields)
+{
+    BEGIN_ON(handle);
+    for (int i = 0; i < count; i++) {
+        int is_told = fields[i].field == RECOVERY_ACTION && on.gpu->recovery;
+        fields[i].result = is_told ? SUCCESS : NOT_SUPPORTED;
+        fields[i].value.number = is_told ? (unsigned)on.gpu->recovery - 1 : 0;
+    }
+    return SUCCESS;
+}
+
 static int is_on(const struct process *process, const struct target *target)
 {
     return !target->instance || process->gpu_instance == target->instance->id;

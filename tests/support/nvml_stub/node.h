@@ -41,6 +41,7 @@ struct gpu {
     char uuid[96], name[96];
     unsigned domain, bus, device, memory_mib;
     int is_split, is_lost;
+    int recovery; /* the action that the driver asks for, plus 1; 0: it does not tell */
     unsigned layout; /* counts the changes of the MIG layout */
     struct instance instances[MAX_INSTANCES];
     unsigned instance_count;
