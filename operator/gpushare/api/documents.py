@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import yaml
 
+from gpushare.api import unreadable
 from gpushare.errors import ConfigurationError, Problem
 
 MAX_BYTES: Final = 64 * 1024
@@ -88,7 +89,7 @@ def read_document(text: str) -> Document:
     except RecursionError:
         raise ConfigurationError([Problem(path="", message="nested too deeply to be a configuration")]) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        raise ConfigurationError([_problem_of(error)]) from None
+        raise ConfigurationError([unreadable.problem_of(error, text)]) from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -118,9 +119,16 @@ def _problems_below(root: yaml.Node | None) -> Iterator[Problem]:
             todo.extend(((*location, _name_of(key)), value) for key, value in node.value)
         elif isinstance(node, yaml.SequenceNode):
             todo.extend(((*location, position), item) for position, item in enumerate(node.value))
-        elif not node.value.isascii() and _HALF_CHARACTER.search(node.value):
-            message = "holds half a character, such as \\ud800, which is no text"
-            yield Problem(path="", message=message, line=node.start_mark.line + 1)
+        elif isinstance(node, yaml.ScalarNode) and not node.value.isascii():
+            yield from _odd_characters(node)
+
+
+def _odd_characters(node: yaml.ScalarNode) -> Iterator[Problem]:
+    line = node.start_mark.line + 1
+    if _HALF_CHARACTER.search(node.value):
+        yield Problem(path="", message="holds half a character, such as \\ud800, which is no text", line=line)
+    elif node.style is None and unreadable.INVISIBLE.search(node.value):
+        yield Problem(path="", message=unreadable.INVISIBLE_MESSAGE, line=line)
 
 
 def _name_of(key: yaml.Node) -> str:
@@ -149,17 +157,6 @@ def _warnings_about_rest(loader: _Loader) -> tuple[Problem, ...]:
     except yaml.YAMLError:
         return (Problem(path="", message="only the first YAML document counts; what follows it is ignored"),)
     return ()
-
-
-def _problem_of(error: Exception) -> Problem:
-    if not isinstance(error, yaml.MarkedYAMLError):
-        return Problem(path="", message=f"cannot be read as YAML: {error}")
-    mark = error.problem_mark or error.context_mark
-    line = mark.line + 1 if mark is not None else None
-    text = error.problem or error.context or "syntax error"
-    if "'\\t'" in text:
-        return Problem(path="", message="a tab cannot indent YAML; use spaces", line=line)
-    return Problem(path="", message=f"cannot be read as YAML: {text}", line=line)
 
 
 class _Loader(yaml.SafeLoader):

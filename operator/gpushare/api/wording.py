@@ -21,6 +21,8 @@ Keys = Mapping[tuple[str | int, ...], tuple[str, ...]]
 
 def problems_of(error: ValidationError, document: Document) -> tuple[Problem, ...]:
     """Every error, with path and line, in the order of the text. A key that is only misspelt is not missing besides."""
+    if isinstance(document.data, dict) and {"apiVersion", "kind"} <= document.data.keys():
+        return (Problem(path="", message=_MANIFEST.format(kind=str(document.data["kind"])[:40]), line=1),)
     details = error.errors(include_url=False)
     unknown = {tuple(detail["loc"]): _meant(detail["loc"]) for detail in details if detail["type"] in _UNKNOWN}
     misspelt = {(*location[:-1], meant) for location, meant in unknown.items() if meant}
@@ -64,6 +66,7 @@ def _block_of(location: Location) -> tuple[str | int, ...]:
     return tuple(_ITEM if isinstance(part, int) else part for part in location[:-1])
 
 
+_MANIFEST: Final = "a whole {kind} stands here; write only the configuration, as it stands below a key of its data"
 _UNKNOWN: Final = ("extra_forbidden", "invalid_key")
 _FAVOURITE: Final = ("sharing", "timeSlicing")
 
@@ -123,9 +126,15 @@ def _fallback(detail: Any) -> str:
     return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
+_WANTED: Final[Mapping[str, str]] = {
+    "resources": "; list what is shared: name nvidia.com/gpu, replicas 4",
+    "name": "; write a resource, such as nvidia.com/gpu",
+    "replicas": "; write how many shares a device has, such as 4",
+}
+"""What to write for a key that is missing."""
 _MESSAGES: Final[Mapping[str, Callable[[Any], str]]] = {
     OWN_ERROR: _own,
-    "missing": lambda _: "is missing",
+    "missing": lambda detail: f"is missing{_WANTED.get(str(detail['loc'][-1]), '')}",
     "int_type": _number,
     "string_type": lambda detail: f"must be text, not {_shown(detail['input'])}; put it in quotes",
     "bool_type": lambda detail: f"must be true or false, not {_shown(detail['input'])}",
