@@ -26,11 +26,14 @@ LABELS_NFD_GPU: Final = (
 )
 """Any one of them with the value `true` says that the node has an NVIDIA device."""
 PREFIX_NFD: Final = "feature.node.kubernetes.io/"
+LABEL_NFD_NODE: Final = "nfd.node.kubernetes.io/node-name"
+"""On a NodeFeature object: the node that it is about."""
 
 # Fact labels (spec: GPU feature discovery).
 LABEL_MIG_CAPABLE: Final = "nvidia.com/mig.capable"
 LABEL_MIG_STRATEGY: Final = "nvidia.com/mig.strategy"
 LABEL_MPS_CAPABLE: Final = "nvidia.com/mps.capable"
+LABEL_TIMESTAMP: Final = "nvidia.com/gfd.timestamp"
 LABEL_PRODUCT: Final = "nvidia.com/gpu.product"
 SUFFIX_SHARED: Final = "-SHARED"
 

@@ -7,6 +7,7 @@ One statement a line: `driver V`, `cuda 12040`, `gpu MODEL key=value ...`, `gpus
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from gpushare.domain.devices import GPU
@@ -31,6 +32,13 @@ class FakeMachine:
         prefix = path.rstrip("/") + "/"
         below = (name.removeprefix(prefix) for name in self.files if name.startswith(prefix))
         return tuple(sorted({name.split("/")[0] for name in below}))
+
+    def write(self, root: Path) -> None:
+        """The same files below a root, for what reads a host through `host.files`."""
+        for path, content in self.files.items():
+            place = root / path.lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
 
 
 class BareNvml(SimulatedNvml):
@@ -76,6 +84,7 @@ def _gpu(mapping: dict[str, Any], words: list[str]) -> None:
     if int(options.get("numa", -1)) >= 0:
         entry["numa"] = int(options["numa"])
     entry |= {"bus": options["bus"]} if "bus" in options else {}
+    entry |= {"name": options["name"].replace("_", " ")} if "name" in options else {}
     entry |= {"mig": []} if options.get("mig") == "on" else {}
     mapping["gpus"].append(entry)
 

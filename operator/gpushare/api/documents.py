@@ -143,7 +143,7 @@ def _double_keys(location: Location, node: yaml.MappingNode) -> Iterator[Problem
             name, line = _name_of(key), key.start_mark.line + 1
             if name in first:
                 message = f"stands here twice, first in line {first[name]}; keep one of the two"
-                yield Problem(path=path_of((*location, name)), message=message, line=line)
+                yield Problem(path=path_of((*location, name)), message=message, line=line, only_ours=True)
             first.setdefault(name, line)
 
 

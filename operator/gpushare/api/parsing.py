@@ -5,7 +5,7 @@ Called by the agent before it applies a text, by the controller before it assign
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpushare.api.sharing import SharingConfig
 from gpushare.errors import ConfigurationError, Problem
@@ -41,6 +41,7 @@ def parse_sharing(text: str) -> ParsedSharing:
         return ParsedSharing(config=None, problems=error.problems)
     except ValidationError as error:
         return ParsedSharing(config=None, problems=wording.problems_of(error, document), warnings=document.warnings)
-    problems = tuple(checking.contradictions_of(model, document))
+    # Every key by itself is right: NVIDIA's programs see nothing wrong then.
+    problems = tuple(replace(each, only_ours=True) for each in checking.contradictions_of(model, document))
     warnings = (*document.warnings, *checking.oddities_of(model, document))
     return ParsedSharing(config=None if problems else converting.config_of(model), problems=problems, warnings=warnings)

@@ -31,6 +31,7 @@ def problems_of(error: ValidationError, document: Document) -> tuple[Problem, ..
             path=path_of(detail["loc"]),
             message=_message(detail, unknown.get(tuple(detail["loc"]))),
             line=document.line_of(detail["loc"]),
+            only_ours=detail["type"] in _UNKNOWN,
         )
         for detail in details
         if not (detail["type"] == "missing" and tuple(detail["loc"]) in misspelt)

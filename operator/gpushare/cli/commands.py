@@ -16,6 +16,7 @@ COMMANDS = {
 }
 SUMMARIES = {name: summary for name, (_, summary) in COMMANDS.items()} | {
     "agent": "the node agent: discovers GPUs, serves them to the kubelet (flags of nvidia-device-plugin)",
+    "labels": "only the node labels, once or for ever (flags of gpu-feature-discovery)",
     "controller": "the controller: ClusterPolicy, ConfigMaps and Nodes to what nodes run",
 }
 

@@ -52,6 +52,7 @@ class ObjectKey:
 CLUSTER_POLICY = Kind("nvidia.com", "v1", "ClusterPolicy", "clusterpolicies", namespaced=False)
 GPU_NODE = Kind("gpushare.dev", "v1alpha1", "GPUNode", "gpunodes", namespaced=False)
 GPU_CLUSTER = Kind("nvidia.com", "v1alpha1", "GPUCluster", "gpuclusters", namespaced=False)
+NODE_FEATURE = Kind("nfd.k8s-sigs.io", "v1alpha1", "NodeFeature", "nodefeatures", namespaced=True)
 
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
@@ -78,7 +79,8 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
 )
 
 KINDS = (
-    CLUSTER_POLICY, GPU_NODE, GPU_CLUSTER, NAMESPACE, NODE, POD, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, SERVICE, EVENT,
+    CLUSTER_POLICY, GPU_NODE, GPU_CLUSTER, NODE_FEATURE,
+    NAMESPACE, NODE, POD, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, SERVICE, EVENT,
     DAEMON_SET, DEPLOYMENT, REPLICA_SET, CONTROLLER_REVISION, JOB, LEASE, RUNTIME_CLASS, ROLE, ROLE_BINDING, CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING, CUSTOM_RESOURCE_DEFINITION,
 )  # fmt: skip

@@ -43,8 +43,10 @@ class HostFiles:
             return ()
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
     """Writes a file so that a reader, or a machine that loses its power, finds the old content or the new one.
+
+    `mode`: who may read it, as for `chmod`.
 
     Raises:
         OSError: it cannot be written; what was there stays.
@@ -54,6 +56,7 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
+            os.fchmod(file.fileno(), mode)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)

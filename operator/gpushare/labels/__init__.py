@@ -6,6 +6,7 @@ Belongs here: facts to label values, always legal ones. Does not belong here: wr
 from __future__ import annotations
 
 from gpushare.labels.building import build_labels
+from gpushare.labels.driver import is_version
 from gpushare.labels.facts import HostFacts, VirtualGpu
 
-__all__ = ["HostFacts", "VirtualGpu", "build_labels"]
+__all__ = ["HostFacts", "VirtualGpu", "build_labels", "is_version"]

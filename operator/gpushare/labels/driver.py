@@ -11,6 +11,11 @@ from gpushare.domain.devices import Inventory
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII)
 
 
+def is_version(text: str) -> bool:
+    """Whether the text is a driver's version of the form that labels can tell."""
+    return _VERSION.fullmatch(text) is not None
+
+
 def build_labels(inventory: Inventory) -> Mapping[str, str]:
     """`cuda.driver*` and `cuda.runtime*`, each in an older and a newer spelling; none for a version of another form."""
     labels: dict[str, str] = {}
