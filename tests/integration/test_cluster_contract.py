@@ -61,6 +61,15 @@ async def read(cluster: Cluster, name: str) -> dict | None:
     return found and found.get("data")
 
 
+async def test_user_agent(server: ApiServer, client, tmp_path: Path) -> None:
+    """A write that names no manager is put down to the program that its client says it is."""
+    cluster = client(credentials(server, tmp_path), user_agent="kube-scheduler")
+    created = await cluster.create(config_map("a", x="1"))
+    await cluster.close()
+
+    assert [entry["manager"] for entry in created["metadata"]["managedFields"]] == ["kube-scheduler"]
+
+
 async def test_create_get_delete(cluster: Cluster) -> None:
     """An object comes, is read, and goes; what is not there is None and False."""
     created = await cluster.create(config_map("a", x="1"))

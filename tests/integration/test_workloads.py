@@ -38,6 +38,18 @@ async def test_daemon_set_follows_nodes(cluster: WorkloadCluster) -> None:
     assert len(await cluster.events("DaemonSet", "SuccessfulDelete")) == 1
 
 
+async def test_who_wrote_what(cluster: WorkloadCluster) -> None:
+    """Field managers are the programs of a real cluster, as `--show-managed-fields` tells."""
+    await cluster.apply(workload("DaemonSet", "dp", **GPU_NODES))
+    await cluster.kubectl("rollout", "status", "ds/dp")
+
+    pod = (await cluster.pods("dp"))[0]
+    found = {(each["manager"], each.get("subresource", "")) for each in pod["metadata"]["managedFields"]}
+    assert found == {("kube-controller-manager", ""), ("kubelet", "status")}
+    node = await cluster.get(manifests.NODE, "gpu01")
+    assert "kubelet" in {each["manager"] for each in node["metadata"]["managedFields"]}
+
+
 async def test_daemon_set_rollout(cluster: WorkloadCluster) -> None:
     """Restart, history and undo work as kubectl expects."""
     await cluster.apply(workload("DaemonSet", "dp", **GPU_NODES))

@@ -159,11 +159,18 @@ async def running(
         if server is None:
             server = await ApiServer.start(Settings(log=LOG))
             stack.push_async_callback(server.stop)
-        cluster = LeanCluster(Credentials(server=server.url, ca=server.ca_pem, token=server.token()))
+        cluster, kubelets = (
+            LeanCluster(Credentials(server=server.url, ca=server.ca_pem, token=token), user_agent=program)
+            for program, token in (
+                ("test", server.token()),
+                ("kubelet", server.token("system:node:sandbox", ("system:nodes",))),
+            )
+        )
         stack.push_async_callback(cluster.close)
+        stack.push_async_callback(kubelets.close)
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gs")))
         api = Endpoint(host="127.0.0.1", port=server.port)
-        site = Site(cluster=cluster, api=api, programs=programs or {}, log=LOG, pace=pace)
+        site = Site(cluster=kubelets, api=api, programs=programs or {}, log=LOG, pace=pace)
         fleet = NodeFleet([NodeSpec(name=name) for name in names], root, site)
         nodes = Nodes(server=server, cluster=cluster, fleet=fleet, root=root)
         stop = asyncio.Event()

@@ -80,8 +80,15 @@ async def running(folder: Path, *names: str) -> AsyncIterator[WorkloadCluster]:
     async with simulated_nodes.running(*names) as nodes:
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(json.dumps(nodes.server.kubeconfig()))
-        access = Credentials(server=nodes.server.url, ca=nodes.server.ca_pem, token=nodes.server.token())
-        clusters = [LeanCluster(access), LeanCluster(access)]
+        clusters = [
+            LeanCluster(
+                Credentials(
+                    server=nodes.server.url, ca=nodes.server.ca_pem, token=nodes.server.token(f"system:{program}")
+                ),
+                user_agent=program,
+            )
+            for program in ("kube-controller-manager", "kube-scheduler")
+        ]
         stop = asyncio.Event()
         tasks = [
             asyncio.create_task(workloads.run(clusters[0], LOG, stop)),

@@ -13,7 +13,7 @@ from gpushare.kube.credentials import Credentials, TokenReader, tls_context
 from gpushare.kube.http import Address, Connection
 from gpushare.kube.pool import Pool
 from gpushare.kube.requests import Request
-from gpushare.kube.rest import Answer, RestCluster
+from gpushare.kube.rest import USER_AGENT, Answer, RestCluster
 
 _REQUEST_SECONDS = 30.0
 _GRACE_SECONDS = 30.0
@@ -24,24 +24,25 @@ _BROKEN = (OSError, h11.RemoteProtocolError)
 class LeanCluster(RestCluster):
     """A `kube.cluster.Cluster` that costs next to nothing to import and to hold."""
 
-    def __init__(self, credentials: Credentials, *, concurrency: int = 32) -> None:
-        """`concurrency` bounds the requests in flight; watches do not count.
+    def __init__(self, credentials: Credentials, *, concurrency: int = 32, user_agent: str = USER_AGENT) -> None:
+        """`concurrency` bounds the requests in flight; watches do not count. `user_agent`: see `rest.USER_AGENT`.
 
         Raises:
             UsageError: the server's address or a certificate cannot be used.
         """
-        super().__init__(_LeanTransport(credentials, concurrency))
+        super().__init__(_LeanTransport(credentials, concurrency, user_agent))
 
 
 class _LeanTransport:
     """Requests over pooled connections, with a bearer token that follows its file."""
 
-    def __init__(self, credentials: Credentials, concurrency: int) -> None:
+    def __init__(self, credentials: Credentials, concurrency: int, user_agent: str) -> None:
         try:
             self._address = Address.parse(credentials.server, tls_context(credentials), credentials.server_name)
         except ValueError as error:
             raise UsageError(str(error)) from error
         self._tokens = TokenReader(credentials)
+        self._user_agent = user_agent
         self._pool = Pool(self._address, most=concurrency)
 
     async def send(self, request: Request) -> Answer:
@@ -86,7 +87,7 @@ class _LeanTransport:
         await self._pool.close()
 
     async def _start(self, connection: Connection, request: Request, token: str) -> int:
-        headers = [("Host", self._address.authority), ("Accept", request.accept), ("User-Agent", "gpushare")]
+        headers = [("Host", self._address.authority), ("Accept", request.accept), ("User-Agent", self._user_agent)]
         if token:
             headers.append(("Authorization", f"Bearer {token}"))
         if request.content_type:

@@ -16,6 +16,8 @@ from gpushare.kube import failures, requests
 from gpushare.kube.cluster import EventType, ObjectList, PatchType, WatchEvent
 from gpushare.kube.requests import Request
 
+USER_AGENT = "gpushare"
+"""What the API server writes down as the manager of the fields of a write that names none."""
 PAGE = 500
 """Objects a page of a list: what kubectl asks for; a page of Nodes is about 6 MB."""
 _WATCH_SECONDS = (240, 360)

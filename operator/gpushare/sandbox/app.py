@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -32,6 +32,7 @@ from gpushare.kube import credentials, watching
 from gpushare.kube.cluster import Cluster, EventType
 from gpushare.kube.credentials import Credentials
 from gpushare.kube.lean import LeanCluster
+from gpushare.kube.rest import USER_AGENT
 from gpushare.nvml.simulated import SimulatedNvml
 from gpushare.sandbox import attaching, installing, scenario, scheduling, workloads
 from gpushare.sandbox.apiserver.server import ApiServer, Settings
@@ -127,8 +128,10 @@ class Sandbox:
         self.fleet = self._build_fleet(access, specs)
         if self.server is not None:
             await installing.install_definitions(self._cluster)
-            self._run("workloads", workloads.run(self._connect(access), self._log, self._stop))
-            self._run("scheduling", scheduling.run(self._connect(access), self._log, self._stop))
+            controllers = self._connect(access, "kube-controller-manager", "system:kube-controller-manager")
+            scheduler = self._connect(access, "kube-scheduler", "system:kube-scheduler")
+            self._run("workloads", workloads.run(controllers, self._log, self._stop))
+            self._run("scheduling", scheduling.run(scheduler, self._log, self._stop))
         self._run("nodes", self.fleet.run(self._stop))
         if self.server is not None:
             await installing.install_operator(self._cluster)
@@ -141,15 +144,19 @@ class Sandbox:
         self.kubeconfig.write_text(text, encoding="utf-8")
         return credentials.from_kubeconfig(self.kubeconfig)
 
-    def _connect(self, access: Credentials) -> Cluster:
-        cluster = LeanCluster(access)
+    def _connect(self, access: Credentials, program: str = USER_AGENT, user: str = "", *groups: str) -> Cluster:
+        """A client under the name of a program; on a server of our own with no more rights than its user has."""
+        if self.server is not None and user:
+            access = replace(access, token=self.server.token(user, groups))
+        cluster = LeanCluster(access, user_agent=program)
         self._stack.push_async_callback(cluster.close)
         return cluster
 
     def _build_fleet(self, access: Credentials, specs: Sequence[NodeSpec]) -> NodeFleet:
         url = urlsplit(access.server)
         site = Site(
-            cluster=self._connect(access),
+            # One user for all kubelets, since all of them share the connections.
+            cluster=self._connect(access, "kubelet", "system:node:sandbox", "system:nodes"),
             api=Endpoint(host=url.hostname or "", port=url.port or 443),
             programs=build_programs(self.hardware),
             log=self._log,
