@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import ast
+import re
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "operator" / "gpushare"
-
-
-def _docstrings(tree: ast.AST) -> set[int]:
-    """Ids of the nodes that are texts standing alone: docstrings of modules, classes, functions and attributes."""
-    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+# Texts, not syntax trees: making hundreds of those in a process full of garbage meets a defect of Python 3.11 (gh-106905).
+_STRAY = re.compile(r"""[rbfu]*["']nvidia\.com/""", re.IGNORECASE)
+_CHARTER = re.compile(r'"""(.{40,}?)"""', re.DOTALL)
 
 
 def test_operator_is_no_package() -> None:
@@ -34,17 +33,12 @@ def test_names_are_spelled_once(path: Path) -> None:
     relative = path.relative_to(PACKAGE)
     if relative.as_posix() in {"names.py", "domain/manifests.py"} or relative.parts[:2] == ("sandbox", "tour"):
         return  # names live here; the tour is what a person types
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    docstrings = _docstrings(tree)
-
-    strays = [
-        f"line {node.lineno}: {node.value[:60]!r}"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and node.value.startswith("nvidia.com/")
-        and id(node) not in docstrings
-    ]
+    with path.open("rb") as file:
+        strays = [
+            f"line {token.start[0]}: {token.string[:60]}"
+            for token in tokenize.tokenize(file.readline)
+            if token.type == tokenize.STRING and _STRAY.match(token.string)
+        ]
 
     assert strays == []
 
@@ -54,7 +48,7 @@ def test_names_are_spelled_once(path: Path) -> None:
 )
 def test_packages_have_a_charter(path: Path) -> None:
     """A stranger reads in the first lines what belongs in a folder."""
-    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    charter = _CHARTER.match(path.read_text(encoding="utf-8"))
 
-    assert len(text) > 40
-    assert path.parent == PACKAGE or "elongs" in text
+    assert charter is not None
+    assert path.parent == PACKAGE or "Belongs here" in charter[1]
