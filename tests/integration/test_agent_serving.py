@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpushare.agent import configuration, devices, holding
+from gpushare.agent import configuration, devices, holding, troubles
 from gpushare.kubelet.values import CallFailed, ContainerDevices, PreferenceRequest
 from gpushare.nvml.port import Event
 from gpushare.nvml.simulated import SimulatedNvml
@@ -24,6 +24,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "WAIT_SECONDS", 0.05)
     monkeypatch.setattr(devices, "RECOVERY_SECONDS", 0.1)
     monkeypatch.setattr(devices, "READ_SECONDS", 0.3)
+    monkeypatch.setattr(troubles, "QUIET_SECONDS", 0.3)
     monkeypatch.setattr(devices, "FIRST_RETRY_SECONDS", 0.05)
     monkeypatch.setattr(holding, "PAUSE_SECONDS", 0.05)
 

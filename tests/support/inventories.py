@@ -7,10 +7,14 @@ from typing import Any
 import hypothesis.strategies as st
 
 from gpushare.api.sharing import DeviceSelection, Flags, SharedResource, SharingConfig
-from gpushare.domain.devices import GPU, ComputeCapability, Inventory, MigInstance
+from gpushare.domain.devices import GPU, ComputeCapability, Health, Inventory, MigInstance
 from gpushare.domain.pools import Allocation, Strategy
 
 PROFILES = ("1g.5gb", "1g.5gb+me", "2g.10gb", "3g.20gb", "1c.3g.20gb")
+
+
+XID_79 = Health(healthy=False, reason="XID 79", since="2026-01-01T00:00:00Z")
+"""Of a GPU that has fallen off the bus."""
 
 
 def gpu(index: int, **fields: Any) -> GPU:

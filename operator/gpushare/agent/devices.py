@@ -11,12 +11,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from gpushare.agent import clock, discovery, health
+from gpushare.agent import clock, discovery
+from gpushare.agent.health import Checks
+from gpushare.agent.memory import Memory
+from gpushare.agent.troubles import Moment, Reading, Troubles
 from gpushare.domain.devices import Inventory
 from gpushare.errors import DeviceError
+from gpushare.host.devices import read_driver_load
 from gpushare.host.files import HostFiles
 from gpushare.labels.facts import HostFacts
-from gpushare.nvml.port import Event, Nvml
+from gpushare.nvml.port import DriverUnavailable, Event, GpuLost, Nvml, Recovery
 
 T = TypeVar("T")
 
@@ -25,7 +29,7 @@ WAIT_SECONDS = 0.5
 READ_SECONDS = 30.0
 """Between two readings of everything, which notice a changed MIG layout, or a GPU that comes back."""
 RECOVERY_SECONDS = 5.0
-"""The same while something cannot be read."""
+"""The same while something is wrong."""
 FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
 
@@ -37,11 +41,13 @@ class DeviceWatch:
         self,
         nvml: Nvml,
         files: HostFiles,
-        checks: health.XidFilter,
+        checks: Checks,
+        memory: Memory,
         log: logging.Logger,
         *,
         on_change: Callable[[], None],
     ) -> None:
+        """Devices that `memory` knows to be sick are so from the first reading on."""
         self.inventory: Inventory | None = None
         """None: the driver has not answered yet."""
         self.failure = ""
@@ -52,10 +58,13 @@ class DeviceWatch:
         self._nvml = nvml
         self._files = files
         self._checks = checks
+        self._memory = memory
         self._log = log
         self._on_change = on_change
-        self._marks: list[health.Mark] = []
+        self._troubles = Troubles(memory.state.troubles)
         self._listened: set[str] = set()
+        self._puzzling: Event | None = None
+        """A report about something that was not there when everything was read for the last time."""
         self._retry_seconds = FIRST_RETRY_SECONDS
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nvml")
 
@@ -75,79 +84,132 @@ class DeviceWatch:
         self._thread.shutdown()
 
     async def _read(self) -> None:
-        read, facts = await self._in_thread(self._read_now)
+        places = self._troubles.places
+        reading, facts = await self._in_thread(lambda: self._read_now(places))
         self._retry_seconds = FIRST_RETRY_SECONDS
-        now = clock.now()
         self.facts = facts
-        self._tell("", health.apply_marks(health.keep_lost(self.inventory, read, now), self._marks))
+        if self._checks.are_off:
+            self._tell("", reading.inventory)
+            return
+        inventory = self._troubles.read(reading, self._now())
+        if self._puzzling is not None:
+            event, self._puzzling = self._puzzling, None
+            self._troubles.report(event, self._now())
+            inventory = self._troubles.apply(reading.inventory)
+        self._tell("", inventory)
 
-    def _read_now(self) -> tuple[Inventory, HostFacts]:
+    def _read_now(self, places: tuple[int, ...]) -> tuple[Reading, HostFacts]:
+        """Reads everything; `places` are the GPUs for which the driver is asked what it wants done."""
         self._nvml.start()
         inventory = discovery.read_inventory(self._nvml, self._files)
-        for gpu in inventory.gpus:
-            if gpu.uuid not in self._listened:
-                self._listen_to(gpu.index, gpu.uuid)
-        return inventory, discovery.read_facts(self._files)
+        uuids = {gpu.index: gpu.uuid for gpu in inventory.gpus}
+        reading = Reading(
+            inventory=inventory,
+            lost=frozenset(index for index in range(self._nvml.count()) if index not in uuids and self._is_lost(index)),
+            deaf={uuid: why for index, uuid in uuids.items() if (why := self._listen_to(index, uuid))},
+            recoveries={
+                uuids[index]: wanted for index in places if index in uuids and (wanted := self._ask(index)) is not None
+            },
+            driver_load=read_driver_load(self._files),
+        )
+        return reading, discovery.read_facts(self._files)
 
-    def _listen_to(self, index: int, uuid: str) -> None:
-        self._listened.add(uuid)
+    def _listen_to(self, index: int, uuid: str) -> str:
+        """Why the events of a GPU cannot be had; empty where they can, and where it never has any."""
+        if uuid in self._listened or self._checks.are_off:
+            return ""
         try:
             if not self._nvml.register_events(index):
                 self._log.info("GPU reports no events", extra={"gpu": uuid})
+        except DriverUnavailable:
+            raise
         except DeviceError as error:
-            # Read again soon, and then registered again.
-            self._listened.discard(uuid)
             self._log.warning("GPU cannot be listened to", extra={"gpu": uuid, "reason": str(error)})
+            return str(error)
+        self._listened.add(uuid)
+        return ""
+
+    def _is_lost(self, index: int) -> bool:
+        try:
+            self._nvml.recovery(index)
+        except GpuLost:
+            return True
+        except DriverUnavailable:
+            raise
+        except DeviceError:
+            return False
+        return False
+
+    def _ask(self, index: int) -> Recovery | None:
+        try:
+            return self._nvml.recovery(index)
+        except DriverUnavailable:
+            raise
+        except DeviceError:
+            return None
 
     async def _listen(self) -> None:
         """Takes events until it is time to read everything again."""
         loop = asyncio.get_running_loop()
         assert self.inventory is not None
-        deadline = loop.time() + (RECOVERY_SECONDS if self.inventory.problems else READ_SECONDS)
+        is_well = not self.inventory.problems and not self._troubles.known
+        deadline = loop.time() + (READ_SECONDS if is_well else RECOVERY_SECONDS)
         while loop.time() < deadline:
             if not self._listened:
                 await asyncio.sleep(WAIT_SECONDS)
                 continue
             event = await self._in_thread(lambda: self._nvml.wait_event(WAIT_SECONDS))
-            if event is not None and self._checks.counts(event):
-                self._see(event)
-                if not event.uuid:
-                    # Some GPU, maybe one that has fallen off the bus: reading all of them shows which.
-                    return
+            if event is not None and self._checks.counts(event) and not self._see(event):
+                return
 
-    def _see(self, event: Event) -> None:
+    def _see(self, event: Event) -> bool:
+        """Takes a report. False: what it is about is known only once everything has been read again."""
         self._log.warning(
             "GPU reports an error",
             extra={"gpu": event.uuid or "unknown", "xid": event.xid, "gpu_instance": event.gpu_instance},
         )
-        if event.uuid and self.inventory is not None:
-            mark = health.Mark.of(event, clock.now())
-            marked = health.apply_marks(self.inventory, [mark])
-            if marked != self.inventory:  # else it is sick already, or not here
-                self._marks.append(mark)
-                self._tell("", marked)
+        if not event.uuid:
+            # Some GPU, maybe one that has fallen off the bus: reading all of them shows which.
+            return False
+        if not self._troubles.concerns(event):
+            # Somebody may have divided the GPU anew since it was read.
+            self._puzzling = event
+            return False
+        assert self.inventory is not None
+        self._troubles.report(event, self._now())
+        self._tell("", self._troubles.apply(self.inventory))
+        return True
 
     async def _fail(self, error: DeviceError) -> None:
         """The whole driver does not answer: everything is sick, and is tried again from the start, ever more slowly."""
         self._listened.clear()
-        lost = health.all_lost(self.inventory, str(error), clock.now()) if self.inventory is not None else None
-        self._tell(str(error), lost)
+        inventory = self.inventory
+        if inventory is not None and not self._checks.are_off:
+            inventory = self._troubles.fail(inventory, str(error), self._now())
+        self._tell(str(error), inventory)
         await self._in_thread(self._nvml.stop)
         await asyncio.sleep(self._retry_seconds)
         self._retry_seconds = min(self._retry_seconds * 2, LONGEST_RETRY_SECONDS)
 
     def _tell(self, failure: str, inventory: Inventory | None) -> None:
+        self._memory.remember_troubles(self._troubles.known)
         first = not self.answered.is_set()
         self.answered.set()
         if failure != self.failure or first:
-            self._log.log(
-                logging.WARNING if failure else logging.INFO,
-                "driver does not answer" if failure else "driver answers",
-                extra={"reason": failure, "gpus": len(inventory.gpus) if inventory else 0},
-            )
+            self._log_driver(failure, inventory)
         if (failure, inventory) != (self.failure, self.inventory) or first:
             self.failure, self.inventory = failure, inventory
             self._on_change()
+
+    def _log_driver(self, failure: str, inventory: Inventory | None) -> None:
+        gpus = {"gpus": len(inventory.gpus) if inventory else 0}
+        if failure:
+            self._log.warning("driver does not answer", extra={"reason": failure, **gpus})
+        else:
+            self._log.info("driver answers", extra=gpus)
+
+    def _now(self) -> Moment:
+        return Moment(text=clock.now(), seconds=asyncio.get_running_loop().time())
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)

@@ -11,11 +11,12 @@ from typing import TypeVar
 from gpushare.agent import allocations
 from gpushare.agent.answering import Answering
 from gpushare.agent.deciding import Assignment, Decider, Decision
+from gpushare.agent.memory import Memory
 from gpushare.api.sharing import OnShrink
 from gpushare.domain.devices import Inventory
 from gpushare.domain.pools import Pool
 from gpushare.errors import Problem
-from gpushare.host.state import LastGood, State, StateFile
+from gpushare.host.state import LastGood
 from gpushare.kubelet.values import ContainerDevices
 
 T = TypeVar("T")
@@ -29,12 +30,12 @@ class Reconciler:
         decider: Decider,
         serve: Callable[[Mapping[str, Pool]], Awaitable[object]],
         answering: Answering,
-        state_file: StateFile,
+        memory: Memory,
         executor: Executor,
         *,
         read_holders: Callable[[], Awaitable[Sequence[ContainerDevices]]],
     ) -> None:
-        """Remembers what the state file says."""
+        """Begins with the configuration that the memory holds."""
         self.decision: Decision | None = None
         """The last one, carried out."""
         self.is_held_back = False
@@ -42,18 +43,16 @@ class Reconciler:
         self._decider = decider
         self._serve = serve
         self._answering = answering
-        self._state_file = state_file
+        self._memory = memory
         self._executor = executor
         self._read_holders = read_holders
-        self._writing: asyncio.Task[None] | None = None
-        self._state = state_file.read()
-        if self._state.last_good is not None:
-            decider.know(self._state.last_good)
+        if memory.state.last_good is not None:
+            decider.know(memory.state.last_good)
 
     @property
     def has_last_good(self) -> bool:
         """Whether there is a configuration to start from."""
-        return self._state.last_good is not None
+        return self._memory.state.last_good is not None
 
     async def reconcile(self, assignment: Assignment | None, inventory: Inventory | None) -> Decision:
         """Brings what is served to what should be served now."""
@@ -67,20 +66,17 @@ class Reconciler:
         self.decision = decision
         return decision
 
-    async def close(self) -> None:
-        """Waits until everything is written down."""
-        if self._writing is not None:
-            await self._writing
-
     async def _decide(self, assignment: Assignment | None, inventory: Inventory | None) -> Decision:
         # In a thread: the first text loads YAML and pydantic.
+        state = self._memory.state
         return await self._in_thread(
-            lambda: self._decider.decide(assignment, self._state.last_good, inventory, self._state.resources)
+            lambda: self._decider.decide(assignment, state.last_good, inventory, state.resources)
         )
 
     async def _before_shrinking(self, decision: Decision, inventory: Inventory | None) -> Decision | None:
         """What is in force until now, where the decided configuration must not shrink what is in use."""
-        is_new = self._state.last_good is not None and _differs(decision.in_force, self._state.last_good)
+        last_good = self._memory.state.last_good
+        is_new = last_good is not None and _differs(decision.in_force, last_good)
         if not is_new or decision.settings.config.extension.on_shrink is not OnShrink.REFUSE:
             return None
         return await self._decide(None, inventory)
@@ -117,18 +113,9 @@ class Reconciler:
         await self._serve(decision.pools)
 
     def _remember(self, decision: Decision) -> None:
-        """Writes it down at the same time as it is applied: an agent that is killed just after must find it."""
-        resources = tuple(sorted({*self._state.resources, *decision.pools}))
-        self._state = state = State(last_good=decision.in_force or self._state.last_good, resources=resources)
-        before = self._writing
-
-        async def write() -> None:
-            # One after the other, or an older one could win.
-            if before is not None:
-                await before
-            await self._in_thread(lambda: self._state_file.write(state))
-
-        self._writing = asyncio.create_task(write())
+        state = self._memory.state
+        resources = tuple(sorted({*state.resources, *decision.pools}))
+        self._memory.remember_serving(decision.in_force or state.last_good, resources)
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, function)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from gpushare.agent.answering import Answering
 from gpushare.agent.deciding import Assignment, Decider, Decision
 from gpushare.agent.devices import DeviceWatch
-from gpushare.agent.health import XidFilter
+from gpushare.agent.health import Checks
 from gpushare.agent.holding import HolderWatch
 from gpushare.agent.keeping import keep
+from gpushare.agent.memory import Memory
 from gpushare.agent.mps_readiness import MpsReadiness
 from gpushare.agent.options import KUBELET_SOCKET, AgentOptions
 from gpushare.agent.reconciling import Reconciler
@@ -72,8 +73,9 @@ class Agent:
         self._labels: Mapping[str, str] = {}
         """As last known; they stay while the driver does not answer."""
         self._publisher: Publisher | None = None
+        self._memory = Memory(StateFile(files.path(STATE_FILE), log), self._executor)
         self._devices = DeviceWatch(
-            nvml, self._files, XidFilter.parse(options.health_checks), log, on_change=self._wake.set
+            nvml, files, Checks.parse(options.health_checks), self._memory, log, on_change=self._wake.set
         )
         self._holders = HolderWatch(
             self._files.path(POD_RESOURCES_SOCKET),
@@ -88,7 +90,7 @@ class Agent:
             Decider(options, self._files),
             self._serve,
             answering,
-            StateFile(self._files.path(STATE_FILE), log),
+            self._memory,
             self._executor,
             read_holders=self._holders.read,
         )
@@ -102,7 +104,7 @@ class Agent:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-            await asyncio.gather(self._pools.stop(), self._devices.close(), self._reconciler.close())
+            await asyncio.gather(self._pools.stop(), self._devices.close(), self._memory.close())
             # Without waiting: a call to a kubelet that hangs may take some seconds yet.
             self._executor.shutdown(wait=False)
             if self._cluster is not None:

@@ -18,6 +18,8 @@ class Cause(StrEnum):
     """An error of the GPU itself: over only when the driver says so."""
     APPLICATION = "application"
     """An error that a program makes: over when none has been reported for a while."""
+    LOST = "lost"
+    """The GPU has fallen off the bus: over when it has answered for a while, and every other trouble of it with this one."""
     UNREADABLE = "unreadable"
     """The GPU, or the whole driver, does not answer: over when it has answered for a while."""
 

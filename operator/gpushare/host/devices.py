@@ -1,4 +1,7 @@
-"""Device nodes that every GPU container needs besides those of its GPUs. Read by the agent for answers to Allocate."""
+"""Device nodes that every GPU container needs besides those of its GPUs, and which loading of the driver is running.
+
+Read by the agent: the nodes for answers to Allocate, the driver's loading to tell what a reset has mended.
+"""
 
 from __future__ import annotations
 
@@ -31,3 +34,17 @@ def device_root(files: HostFiles, driver_root: str) -> str:
     """What stands before `/dev`: the driver root as this container sees it, where it has device nodes; else nothing."""
     root = driver_root.rstrip("/")
     return root if root and files.exists(f"{root}/dev") else ""
+
+
+def read_driver_load(files: HostFiles) -> str:
+    """Another text each time that the machine starts or the driver's kernel module is loaded, which resets all GPUs.
+
+    Empty where the host does not tell.
+    """
+    boot = files.read_text("/proc/sys/kernel/random/boot_id")
+    try:
+        # A module that is loaded again gets another directory.
+        module = str(files.path("/sys/module/nvidia").stat().st_ino)
+    except OSError:
+        module = ""
+    return " ".join(filter(None, ((boot or "").strip(), module)))

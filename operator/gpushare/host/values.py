@@ -7,6 +7,7 @@ of its start.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 import typing
 from collections.abc import Mapping
@@ -50,13 +51,21 @@ def _decode(kind: Any, data: Any) -> Any:
             raise TypeError(f"expected a list, found {data!r}")
         return tuple(_decode(typing.get_args(kind)[0], item) for item in data)
     if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        return typing.cast("Any", kind)(**{name: _decode(hints[name], item) for name, item in data.items()})
+        if not isinstance(data, dict):
+            raise TypeError(f"expected fields, found {data!r}")
+        hints = _hints(typing.cast("Any", kind))
+        # A field that is not known here is what a newer version has added: going back to an older one loses only that.
+        return typing.cast("Any", kind)(**{name: _decode(hints[name], data[name]) for name in hints if name in data})
     if issubclass(kind, Enum):
         return kind(data)
     if not isinstance(data, kind) and not (kind is float and isinstance(data, int)):
         raise TypeError(f"expected {kind.__name__}, found {data!r}")
     return data
+
+
+@functools.cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def _decode_optional(kinds: tuple[Any, ...], data: Any) -> Any:

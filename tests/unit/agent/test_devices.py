@@ -6,17 +6,21 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from gpushare.agent import devices
+from gpushare.agent import devices, troubles
 from gpushare.agent.devices import DeviceWatch
-from gpushare.agent.health import XidFilter
+from gpushare.agent.health import Checks
+from gpushare.agent.memory import Memory
+from gpushare.agent.options import HealthChecks
 from gpushare.domain.devices import GPU
 from gpushare.errors import DeviceError
 from gpushare.host.files import HostFiles
-from gpushare.nvml.port import Event
+from gpushare.host.state import StateFile
+from gpushare.nvml.port import Event, Recovery
 from gpushare.nvml.simulated import SimulatedNvml
 
 T4S = {"gpus": [{"model": "Tesla-T4", "count": 3}]}
@@ -25,11 +29,14 @@ T4S = {"gpus": [{"model": "Tesla-T4", "count": 3}]}
 class Watched:
     """A watch at work, and what it told."""
 
-    def __init__(self, nvml: SimulatedNvml, root: Path) -> None:
+    def __init__(self, nvml: SimulatedNvml, root: Path, checks: Checks | None = None) -> None:
+        log = logging.getLogger("test")
         self.nvml = nvml
         self._changed = asyncio.Event()
+        self._executor = ThreadPoolExecutor(1)
+        self.memory = Memory(StateFile(root / "state.json", log), self._executor)
         self.watch = DeviceWatch(
-            nvml, HostFiles(root), XidFilter(), logging.getLogger("test"), on_change=self._changed.set
+            nvml, HostFiles(root), checks or Checks(), self.memory, log, on_change=self._changed.set
         )
 
     @property
@@ -55,11 +62,15 @@ class Watched:
             task.cancel()
             await asyncio.wait([task])
             await self.watch.close()
+            await self.memory.close()
+            self._executor.shutdown()
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(devices, "RECOVERY_SECONDS", 0.03)
+    monkeypatch.setattr(troubles, "QUIET_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -124,14 +135,16 @@ class Deaf(SimulatedNvml):
 
 
 async def test_gpus_that_cannot_be_listened_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are served, and read again now and then."""
+    """One that never reports anything is served; one whose reports cannot be had is not trusted."""
     monkeypatch.setattr(devices, "READ_SECONDS", 0.05)
     nvml = Deaf.from_mapping(T4S, seed="node")
     watched = Watched(nvml, tmp_path)
     async with watched.running():
-        await watched.until(lambda: len(watched.gpus) == 3)
-        nvml.lose(1)
-        await watched.until(lambda: watched.sick == [1])
+        await watched.until(lambda: watched.sick == [1, 2])
+        nvml.lose(0)
+        await watched.until(lambda: watched.sick == [0, 1, 2])
+
+        assert watched.gpus[1].health.reason == "busy"
 
 
 async def test_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,3 +155,47 @@ async def test_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
         assert watched.gpus == ()
         assert watched.watch.failure == ""
+
+
+async def test_sick_after_a_restart(nvml: SimulatedNvml, tmp_path: Path) -> None:
+    """The next agent knows what was wrong, and hears from the driver when it is over."""
+    first = Watched(nvml, tmp_path)
+    async with first.running():
+        await first.until(lambda: len(first.gpus) == 3)
+        nvml.inject(Event(uuid=first.gpus[1].uuid, xid=79))
+        await first.until(lambda: first.sick == [1])
+    second = Watched(nvml, tmp_path)
+    async with second.running():
+        await second.until(lambda: second.sick == [1])
+        assert second.gpus == first.gpus
+        nvml.ask_for(1, Recovery.RESET)
+        await second.until(lambda: "reset" in second.gpus[1].health.reason)
+        nvml.ask_for(1, Recovery.NONE)
+        await second.until(lambda: second.sick == [])
+
+    assert second.memory.state.troubles == ()
+
+
+async def test_report_about_a_new_instance(tmp_path: Path) -> None:
+    """The layout may have changed since it was read: it is read again, and what the report names is sick."""
+    nvml = SimulatedNvml.from_mapping({"gpus": [{"model": "A100-SXM4-40GB", "mig": ["3g.20gb"]}]}, seed="node")
+    watched = Watched(nvml, tmp_path)
+    async with watched.running():
+        await watched.until(lambda: len(watched.gpus) == 1)
+        nvml.split(0, ["1g.5gb", "1g.5gb"])
+        new = nvml.gpu(0).mig[1]
+        nvml.inject(Event(uuid=watched.gpus[0].uuid, xid=48, gpu_instance=new.gpu_instance))
+        await watched.until(lambda: [mig.health.healthy for mig in watched.gpus[0].mig] == [True, False])
+
+
+async def test_checks_that_are_off(nvml: SimulatedNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing makes a GPU sick; one that cannot be read is not there."""
+    monkeypatch.setattr(devices, "READ_SECONDS", 0.05)
+    watched = Watched(nvml, tmp_path, Checks.parse(HealthChecks(disabled="all")))
+    async with watched.running():
+        await watched.until(lambda: len(watched.gpus) == 3)
+        nvml.inject(Event(uuid=watched.gpus[0].uuid, xid=79))
+        nvml.fail("gone")
+        await watched.until(lambda: watched.watch.failure == "gone")
+
+        assert watched.sick == []

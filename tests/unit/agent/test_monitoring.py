@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.agent import health
 from gpushare.agent.deciding import Assignment, Decider
 from gpushare.agent.monitoring import Monitoring
 from gpushare.agent.options import AgentOptions
@@ -15,7 +14,7 @@ from gpushare.domain.devices import Inventory
 from gpushare.host.files import HostFiles
 from gpushare.kubelet.lifecycle import Standing
 from gpushare.serving.http import Request
-from support.inventories import t4s
+from support.inventories import XID_79, gpu, node, t4s
 
 GPU = "nvidia.com/gpu"
 
@@ -66,7 +65,7 @@ async def test_starting() -> None:
 
 async def test_metrics(tmp_path: Path) -> None:
     """Shares by state, health by GPU."""
-    inventory = health.all_lost(t4s(1), "XID 79", "now")
+    inventory = node(gpu(0, health=XID_79))
     status, text = await ask(Monitoring(lambda: facts(tmp_path, inventory)), "/metrics")
 
     assert status == 200

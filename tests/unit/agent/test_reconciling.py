@@ -11,6 +11,7 @@ import pytest
 
 from gpushare.agent.answering import Answering
 from gpushare.agent.deciding import Assignment, Decider
+from gpushare.agent.memory import Memory
 from gpushare.agent.options import AgentOptions
 from gpushare.agent.reconciling import Reconciler
 from gpushare.domain.pools import Pool
@@ -47,11 +48,12 @@ class Passes:
         self.in_use: list[int] = [0]
         files = HostFiles(folder)
         self.executor = ThreadPoolExecutor(1)
+        self.memory = Memory(StateFile(folder / "state.json", LOG), self.executor)
         self.reconciler = Reconciler(
             Decider(AgentOptions(), files),
             self.pools.apply,
             Answering(lambda: None),
-            StateFile(folder / "state.json", LOG),
+            self.memory,
             self.executor,
             read_holders=self.read_holders,
         )
@@ -62,7 +64,7 @@ class Passes:
         return (ContainerDevices(namespace="n", pod="p", container="c", resource=GPU, ids=ids),)
 
     async def close(self) -> None:
-        await self.reconciler.close()
+        await self.memory.close()
         self.executor.shutdown()
 
 

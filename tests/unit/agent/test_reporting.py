@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpushare.agent import health, reporting
+from gpushare.agent import reporting
 from gpushare.agent.deciding import Assignment, Decider
 from gpushare.agent.options import AgentOptions
 from gpushare.agent.reporting import Facts, build_status, truncated
@@ -18,7 +19,7 @@ from gpushare.errors import Problem
 from gpushare.host.files import HostFiles
 from gpushare.kubelet.lifecycle import Standing
 from gpushare.kubelet.values import ContainerDevices
-from support.inventories import gpu, node, split_gpu, t4s
+from support.inventories import XID_79, gpu, node, split_gpu, t4s
 
 GPU = "nvidia.com/gpu"
 SHARED = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
@@ -114,11 +115,9 @@ def test_config_applied(tmp_path: Path, content: str | None, expected: tuple[str
 
 def test_devices_not_ready(tmp_path: Path) -> None:
     """The worst first: no driver, a GPU that cannot be read, a sick one."""
-    lost = health.all_lost(t4s(1), "XID 79", "now")
-    split = node(split_gpu(0, "1g.5gb"))
-    hurt = health.apply_marks(
-        split, [health.Mark(uuid=gpu(0).uuid, gpu_instance=7, compute_instance=None, health=lost.gpus[0].health)]
-    )
+    lost = node(gpu(0, health=XID_79))
+    instance = split_gpu(0, "1g.5gb").mig[0]
+    hurt = node(split_gpu(0, mig=(replace(instance, health=XID_79),)))
     unreadable = Inventory(problems=(Problem(path="gpus[0]", message="is lost"),))
 
     def shown(**fields: Any) -> tuple[str, str, str]:

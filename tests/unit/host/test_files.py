@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.host.devices import read_control_devices, read_imex_channels
+from gpushare.host.devices import read_control_devices, read_driver_load, read_imex_channels
 from gpushare.host.files import HostFiles, write_atomically
 
 
@@ -71,3 +71,19 @@ def test_imex_channels(tmp_path: Path) -> None:
     (folder / "channel0").touch()
 
     assert read_imex_channels(HostFiles(tmp_path), "/driver-root", (0, 1)) == (0,)
+
+
+def test_driver_load(tmp_path: Path) -> None:
+    """Another text for another start of the machine, and for another loading of the module."""
+    files = HostFiles(tmp_path)
+    assert read_driver_load(files) == ""
+    (tmp_path / "proc/sys/kernel/random").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/random/boot_id").write_text("first\n")
+    assert read_driver_load(files) == "first"
+    (tmp_path / "sys/module/nvidia").mkdir(parents=True)
+    loaded = read_driver_load(files)
+    (tmp_path / "sys/module/nvidia").rename(tmp_path / "sys/module/old")
+    (tmp_path / "sys/module/nvidia").mkdir()
+
+    assert loaded.startswith("first ")
+    assert read_driver_load(files) not in {loaded, "first"}

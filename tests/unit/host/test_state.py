@@ -24,8 +24,10 @@ from gpushare.api.sharing import (
 )
 from gpushare.domain.devices import MigStrategy
 from gpushare.domain.pools import Allocation, Strategy
+from gpushare.domain.troubles import Cause, Trouble
 from gpushare.host import values
 from gpushare.host.state import LastGood, State, StateFile
+from support.inventories import split_gpu
 
 LOG = logging.getLogger("test")
 CONFIG = SharingConfig(
@@ -51,6 +53,12 @@ CONFIG = SharingConfig(
 STATE = State(
     last_good=LastGood(content="text", mig_strategy="mixed", config=CONFIG),
     resources=("nvidia.com/gpu", "nvidia.com/x"),
+    troubles=(
+        Trouble(
+            gpu="GPU-0", mig="MIG-0", cause=Cause.HARDWARE, reason="XID 79", since="2026", driver_load="7", relapses=2
+        ),
+        Trouble(gpu="GPU-1", cause=Cause.LOST, reason="is lost", since="2026", last_read=split_gpu(1, "1g.5gb")),
+    ),
 )
 
 
@@ -77,7 +85,10 @@ def test_nothing_there(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None
         pytest.param('{"resources": 3}', id="wrong type"),
         pytest.param('{"resources": [3]}', id="wrong items"),
         pytest.param('{"last_good": {"content": "x"}}', id="half"),
-        pytest.param('{"nonsense": 1}', id="unknown key"),
+        pytest.param('{"last_good": "x"}', id="no fields"),
+        pytest.param(
+            '{"troubles": [{"gpu": "GPU-0", "cause": "spite", "reason": "", "since": ""}]}', id="unknown cause"
+        ),
         pytest.param(
             f'{{"version": "{__version__}", "last_good":'
             '{"content": "", "mig_strategy": "", "config": {"strategy": "no"}}}',
@@ -104,6 +115,14 @@ def test_other_version_has_the_text_read_again(tmp_path: Path) -> None:
 
     assert read.last_good == LastGood(content="text", mig_strategy="mixed", config=None)
     assert read.resources == STATE.resources
+
+
+def test_newer_version_knows_more(tmp_path: Path) -> None:
+    """Who goes back to an older version loses only what that one does not know."""
+    path = tmp_path / "state.json"
+    path.write_text('{"version": "99.0.0", "resources": ["nvidia.com/gpu"], "moods": {"GPU-0": "sad"}}')
+
+    assert StateFile(path, LOG).read() == State(resources=("nvidia.com/gpu",))
 
 
 def test_same_state_is_not_written_again(tmp_path: Path) -> None:
