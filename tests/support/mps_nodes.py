@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from gpushare.kube.cluster import Cluster
 from gpushare.mps.options import parse
 from gpushare.mps.running import MpsService, Pace
 from gpushare.nvml.simulated import SimulatedNvml
-from support.mps_programs import MpsPrograms
+from support.mps_programs import MpsPrograms, daemon_pid
 
 GPU = "nvidia.com/gpu"
 QUICK = Pace(first_answers=0.5, look=0.1, retry=0.05, longest_retry=0.1)
@@ -48,9 +47,15 @@ class MpsNode:
     def configure(self, text: str) -> None:
         (self.root / "config.yaml").write_text(text)
 
-    def remembered(self) -> dict[str, Any]:
-        path = self.root / "var/lib/gpushare/mps.json"
-        return dict(json.loads(path.read_text())) if path.exists() else {}
+    def runs(self, percentage: int = 25) -> bool:
+        """Whether a daemon with these limits runs."""
+        path = self.root / "mps" / GPU / "pipe/percentage"
+        return daemon_pid(self.root, GPU) is not None and path.exists() and path.read_text() == f"{percentage}\n"
+
+    @property
+    def memory(self) -> Path:
+        """What the process remembers over its restarts."""
+        return self.root / "var/lib/gpushare/mps.json"
 
     @contextlib.asynccontextmanager
     async def running(self, *argv: str, cluster: Cluster | None = None) -> AsyncIterator[MpsService]:

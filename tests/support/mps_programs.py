@@ -18,11 +18,13 @@ _CONTROL = """#!/bin/sh
 record={record}
 pipe="$CUDA_MPS_PIPE_DIRECTORY"
 pid_file="$pipe/nvidia-cuda-mps-control.pid"
+lives() {{ grep -q . "/proc/$(cat "$pid_file" 2> /dev/null || echo none)/cmdline" 2> /dev/null; }}
 case "$1" in
 -d)
     env | sort > "$record/environ"
     [ ! -e "$record/start-fails" ] || {{ echo "cannot create log file"; exit 1; }}
-    rm -f "$pipe/told-to-quit" "$pipe/percentage"
+    ! lives || {{ echo "An instance of this daemon is already running"; exit 1; }}
+    rm -f "$pipe/told-to-quit" "$pipe/percentage" "$pid_file"
     setsid "$0" as-daemon < /dev/null > /dev/null 2>&1 &
     while [ ! -e "$pid_file" ]; do sleep 0.01; done
     exit ;;
@@ -35,7 +37,7 @@ esac
 read -r command
 echo "$command" >> "$record/control-commands"
 [ ! -e "$record/hangs" ] || exec sleep 60
-kill -0 "$(cat "$pid_file" 2> /dev/null || echo none)" 2> /dev/null || {{
+lives || {{
     echo "Cannot find MPS control daemon process"
     exit 1
 }}

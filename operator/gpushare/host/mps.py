@@ -138,6 +138,8 @@ class MpsMachine:
         """The same for the daemons all together."""
         path = self._files.path(f"{ROOT}/.ready")
         if ready:
+            with contextlib.suppress(OSError):
+                path.parent.mkdir(parents=True, exist_ok=True)
             _touch(path)
         else:
             with contextlib.suppress(OSError):

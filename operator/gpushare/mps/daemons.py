@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from gpushare.errors import ProgramFailed
@@ -68,13 +68,15 @@ class Daemons:
         self.troubles = {}
         for daemon in build_changes(self._begun.values(), wanted).end:
             await self._try(self._end, daemon)
-        for name in sorted(self._begun.keys() - self._running):
-            await self._try(self._find_again, self._begun[name])
-        # A changed daemon that could not be ended still stands in the way of the new one.
-        for name in sorted(wanted.keys() - self._begun.keys()):
-            await self._try(self._begin, wanted[name])
-        self._exclusive &= set(present)
-        await self._release(uuid for daemon in self._begun.values() for uuid in daemon.gpus)
+        for name, daemon in sorted(wanted.items()):
+            if name not in self._begun:
+                await self._try(self._begin, daemon)
+            # One that should have gone, and could not be ended, stands in the way of the new one.
+            elif name not in self._running and self._begun[name] == daemon:
+                await self._try(self._find_again, daemon)
+        gone = self._exclusive - set(present)
+        await self._release(gone.union(*(daemon.gpus for daemon in self._begun.values())))
+        self._forget(gone)
         self._machine.mark_ready(ready=wanted.keys() <= self._running)
 
     async def look(self) -> bool:
@@ -165,13 +167,16 @@ class Daemons:
             self._log.warning("MPS daemon has other limits", extra={"resource": name, "percentage": percentage})
             await self._try(self._set_limits, daemon)
 
-    async def _release(self, kept: Iterable[str]) -> None:
+    async def _release(self, kept: Collection[str]) -> None:
         """Restores the compute mode of GPUs that no daemon needs any more. What fails is tried again with the next pass."""
-        released = sorted(self._exclusive - set(kept))
+        released = sorted(self._exclusive.difference(kept))
         failures = await self._set_modes(released, mps.SHARED)
         self.troubles |= failures
-        self._exclusive -= set(released) - failures.keys()
-        if released:
+        self._forget(set(released) - failures.keys())
+
+    def _forget(self, uuids: Collection[str]) -> None:
+        if not self._exclusive.isdisjoint(uuids):
+            self._exclusive.difference_update(uuids)
             self._remember()
 
     async def _set_modes(self, uuids: Collection[str], mode: str) -> dict[str, str]:

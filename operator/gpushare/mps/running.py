@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from gpushare.agent import configuration
 from gpushare.agent.deciding import Assignment, Decider, Decision
-from gpushare.agent.devices import DeviceWatch
-from gpushare.agent.health import XidFilter
 from gpushare.agent.keeping import keep
 from gpushare.agent.options import AgentOptions
 from gpushare.api.sharing import Flags
@@ -24,6 +22,7 @@ from gpushare.host.state import LastGood
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.cluster import Cluster
 from gpushare.mps.daemons import Begun, Daemons
+from gpushare.mps.devices import DevicePoll
 from gpushare.mps.monitoring import Monitoring
 from gpushare.mps.options import MpsOptions
 from gpushare.nvml.port import Nvml
@@ -72,7 +71,7 @@ class MpsService:
         flags = Flags(mig_strategy=options.mig_strategy, mps_root=ROOT)
         self._decider = Decider(AgentOptions(flags=flags), files)
         self._files = files
-        self._devices = DeviceWatch(nvml, files, XidFilter(ignores_all=True), log, on_change=self._wake.set)
+        self._devices = DevicePoll(nvml, files, log, on_change=self._wake.set)
         self._daemons = Daemons(machine, ValueFile(files.path(STATE_FILE), Begun, log), log)
 
     async def run(self, cluster: Cluster | None, stop: asyncio.Event) -> None:

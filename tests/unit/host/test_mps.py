@@ -43,7 +43,10 @@ async def test_start(tmp_path: Path, machine: MpsMachine, programs: MpsPrograms)
         f"CUDA_MPS_LOG_DIRECTORY={folder}/log",
         f"CUDA_MPS_PIPE_DIRECTORY={folder}/pipe",
     ]
-    assert {path.name: oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == {"log": "0o755", "pipe": "0o755"}
+    assert {path.name: oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == {
+        "log": "0o755",
+        "pipe": "0o755",
+    }
 
 
 async def test_ask_and_tell(machine: MpsMachine, programs: MpsPrograms) -> None:
@@ -89,7 +92,7 @@ async def test_start_fails(tmp_path: Path, machine: MpsMachine, programs: MpsPro
 
     (tmp_path / "mps/nvidia.com").rename(tmp_path / "elsewhere")
     (tmp_path / "mps/nvidia.com").touch()
-    with pytest.raises(ProgramFailed, match="mps/nvidia.com/gpu.*: Not a directory"):
+    with pytest.raises(ProgramFailed, match=r"mps/nvidia\.com/gpu.*: Not a directory"):
         await machine.start(GPU)
 
 
@@ -163,14 +166,14 @@ async def test_marks(tmp_path: Path, machine: MpsMachine) -> None:
 
 
 async def test_selinux(tmp_path: Path, machine: MpsMachine) -> None:
-    """Containers of other pods open the pipe; where labels cannot be written, that is the reason."""
+    """Containers of other pods open the pipe."""
+    try:
+        os.setxattr(tmp_path, "security.selinux", b"u:r:t:s0\0")
+    except OSError as error:
+        pytest.skip(f"labels cannot be written here: {error.strerror}")
     (tmp_path / "sys/fs/selinux").mkdir(parents=True)
     (tmp_path / "sys/fs/selinux/enforce").touch()
 
-    try:
-        await machine.start(GPU)
-    except ProgramFailed as error:
-        assert "pipe: Operation not" in str(error)
-    else:
-        label = os.getxattr(tmp_path / "mps" / GPU / "pipe", "security.selinux")
-        assert b":container_file_t:" in label
+    await machine.start(GPU)
+
+    assert b":container_file_t:" in os.getxattr(tmp_path / "mps" / GPU / "pipe", "security.selinux")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -96,11 +97,17 @@ async def test_cancelled() -> None:
 
 async def _pid_of(argument: str) -> int:
     async with asyncio.timeout(10):
-        while True:
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
-                if path.read_bytes() == f"sleep\0{argument}\0".encode():
-                    return int(path.parent.name)
+        while (found := _sleeping(argument)) is None:  # noqa: ASYNC110 - processes have no event
             await asyncio.sleep(0.02)
+    return found
+
+
+def _sleeping(argument: str) -> int | None:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == f"sleep\0{argument}\0".encode():
+                return int(path.parent.name)
+    return None
 
 
 async def test_waits_no_longer_than_told() -> None:

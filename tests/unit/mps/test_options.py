@@ -22,7 +22,13 @@ from gpushare.mps.options import MpsOptions, parse, usage
         ),
         pytest.param(
             [],
-            {"CONFIG_FILE": "/c", "NODE_NAME": "n", "METRICS_PORT": "9400", "POD_IP": "10.0.0.1", "MIG_STRATEGY": "single"},
+            {
+                "CONFIG_FILE": "/c",
+                "NODE_NAME": "n",
+                "METRICS_PORT": "9400",
+                "POD_IP": "10.0.0.1",
+                "MIG_STRATEGY": "single",
+            },
             MpsOptions(
                 config_file="/c",
                 node_name="n",
