@@ -63,7 +63,7 @@ ACCEPTED = (
         ),
     ),
     Difference(
-        "exec is not served; kubectl words the refusal of an upgrade otherwise when no kubelet was asked",
+        "exec is not served, and says so; the recorded server had no kubelet to ask",
         ("a-079",),
         (without("error: .*"),),
     ),

@@ -1,20 +1,25 @@
 """The server over its sockets: TLS, restarts, logs of kubelets, and many objects with many watches."""
 
 import asyncio
+import json
 import logging
 import ssl
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from gpushare.domain import manifests
+from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable
 from gpushare.kube.cluster import Cluster
 from gpushare.kube.credentials import Credentials
 from gpushare.kube.lean import LeanCluster
 from gpushare.kube.watching import Changed, Synced, follow
 from gpushare.sandbox.apiserver.server import ApiServer, Settings
+from gpushare.sandbox.tour import engine
 from support.standin_kubelets import serving_logs
 
 LOG = logging.getLogger("test")
@@ -138,6 +143,40 @@ async def test_logs(server: ApiServer, connect) -> None:
         )
         for query in ("", "?follow=true"):
             assert await read(server, f"/api/v1/namespaces/default/pods/p/log{query}") == "log of p\n"
+
+
+ITEM = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": {
+    "selector": {"matchLabels": {"a": "b"}}, "template": {
+        "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        pytest.param({}, "configmap/a created\ndaemonset.apps/d created\n", id="good"),
+        pytest.param(
+            {"daata": {}},
+            'ValidationError(ConfigMap): unknown field "daata" in io.k8s.api.core.v1.ConfigMap',
+            id="unknown field",
+        ),
+        pytest.param(
+            {"data": 1},
+            'ValidationError(ConfigMap.data): invalid type for io.k8s.api.core.v1.ConfigMap.data: got "integer", '
+            'expected "map"',
+            id="wrong type",
+        ),
+    ],
+)
+async def test_apply_list(server: ApiServer, tmp_path: Path, more: Manifest, expected: str) -> None:
+    """kubectl checks the items of a `kind: List` itself, by the OpenAPI v2 document."""
+    kubeconfig, manifest = tmp_path / "kubeconfig", tmp_path / "list.json"
+    kubeconfig.write_text(json.dumps(server.kubeconfig()))
+    manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [{**config_map("a"), **more}, ITEM]}))
+    process = await asyncio.create_subprocess_exec(
+        engine.find_kubectl(), "--kubeconfig", kubeconfig, "apply", "-f", manifest, stdout=PIPE, stderr=STDOUT
+    )
+    output, _ = await process.communicate()
+    assert expected in output.decode()
 
 
 async def test_many(server: ApiServer, connect) -> None:

@@ -102,5 +102,5 @@ async def test_not_served(api: EmbeddedApi, name: str) -> None:
     """What needs a connection into a pod is refused."""
     await run(api, "c")
     code, status = await api.call("POST", f"{PODS}/p/{name}")
-    assert code == 500
-    assert "unable to upgrade connection" in status["message"]
+    assert code == 501
+    assert status["message"] == f"this server does not serve {name}"

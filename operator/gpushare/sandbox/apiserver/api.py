@@ -124,7 +124,7 @@ class Api:
             return Response(b"ok", content_type=_PLAIN)
         if path == "/version":
             return Response(json.dumps(_version_of(self._version), indent=2).encode() + b"\n")
-        if path.startswith("/openapi/v3"):
+        if path.startswith("/openapi/"):
             return self._openapi.answer(request)
         if path.startswith("/api"):
             return discovery.answer(self.registry, request)

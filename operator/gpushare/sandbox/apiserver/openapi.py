@@ -1,4 +1,4 @@
-"""OpenAPI v3, one page a group and version: what kubectl validates against, and what `kubectl explain` prints."""
+"""OpenAPI, one page a group and version: what kubectl validates against, and what `kubectl explain` prints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpushare.sandbox.apiserver import schemas, statuses
+from gpushare.sandbox.apiserver import openapi_v2, schemas, statuses
 from gpushare.sandbox.apiserver.requests import JSON, Request, Response
 from gpushare.sandbox.apiserver.resources import Registry, Resource
 from gpushare.sandbox.apiserver.storage import encode
@@ -43,12 +43,21 @@ class OpenApi:
         self.registry.listeners.append(self._pages.clear)
 
     def answer(self, request: Request) -> Response:
-        """Answers `/openapi/v3` and the pages below it. Raises `ApiError` 404."""
+        """Answers `/openapi/v2`, `/openapi/v3` and the pages below it. Raises `ApiError` 404, 406."""
+        if request.path == "/openapi/v2":
+            return self._old_document(request)
         path = request.path.strip("/").removeprefix("openapi/v3").strip("/")
         if path:
             return Response(self._page(path))
         addresses = {resource.path: None for resource in self.registry}
         return Response.of({"paths": {path: {"serverRelativeURL": self._address(path)} for path in addresses}})
+
+    def _old_document(self, request: Request) -> Response:
+        if openapi_v2.ACCEPTED not in request.headers.get("accept", ""):
+            raise statuses.not_acceptable()
+        if "v2" not in self._pages:
+            self._pages["v2"] = openapi_v2.build(schemas.definitions(), self.version)
+        return Response(self._pages["v2"], content_type=openapi_v2.SENT)
 
     def _address(self, path: str) -> str:
         found = [f"{each.plural} {each.definition and each.definition['metadata']['resourceVersion']}"

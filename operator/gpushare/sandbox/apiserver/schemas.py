@@ -51,7 +51,7 @@ class Schema:
         self.definition: str = raw.get("$ref", "")
         """Name of the shared definition that this is; empty for what stands in place."""
         if self.definition:
-            raw = {**_definitions().get(self.definition, {}), **raw}
+            raw = {**definitions().get(self.definition, {}), **raw}
         self.raw = raw
         self.type: str = raw.get("type", "")
         self.format: str = raw.get("format", "")
@@ -121,7 +121,8 @@ class Schema:
 
 
 @cache
-def _definitions() -> dict[str, Any]:
+def definitions() -> dict[str, Any]:
+    """Everything that the built-in kinds consist of, by name; nobody changes it."""
     return _read("definitions.json.xz")
 
 
@@ -158,7 +159,7 @@ def named(name: str) -> Schema:
 
 def components(names: Iterable[str]) -> dict[str, Any]:
     """OpenAPI components with their descriptions: the named definitions and everything that they refer to."""
-    structure, descriptions = _definitions(), _descriptions()
+    structure, descriptions = definitions(), _descriptions()
     todo, found = list(names), {}
     while todo:
         name = todo.pop()
@@ -182,7 +183,7 @@ def _descriptions() -> dict[str, dict[str, str]]:
 @cache
 def _kinds() -> dict[tuple[str, str, str], str]:
     found = {}
-    for name, raw in _definitions().items():
+    for name, raw in definitions().items():
         kinds = raw.get("x-kubernetes-group-version-kind", [])
         # Those of all groups at once (DeleteOptions) name no kind of their own.
         if len(kinds) == 1:

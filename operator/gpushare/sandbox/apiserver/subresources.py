@@ -62,7 +62,7 @@ class Subresources:
             case "log", "GET":
                 return await self._log(record.object, request)
             case "exec" | "attach" | "portforward", _:
-                raise statuses.internal("unable to upgrade connection: 404: Not Found")
+                raise statuses.ApiError(501, "NotImplemented", f"this server does not serve {name}")
             case _:
                 raise statuses.method_not_allowed()
 
