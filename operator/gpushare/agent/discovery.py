@@ -22,6 +22,7 @@ _DISPLAYS: Final = ("DGX Display", "NVIDIA DGX Display")
 _PCI_DEVICES: Final = "/sys/bus/pci/devices"
 _MIG_MINORS: Final = "/proc/driver/nvidia-caps/mig-minors"
 _MACHINE: Final = "/sys/class/dmi/id/product_name"
+_PCI_CONFIG_BYTES: Final = 256
 _NVIDIA_VENDOR: Final = "0x10de"
 _CAP: Final = re.compile(r"gpu(\d+)/gi(\d+)(?:/ci(\d+))?/access (\d+)", re.ASCII)
 
@@ -73,7 +74,9 @@ def read_facts(machine: Machine, *, machine_file: str = _MACHINE, timestamp: int
         for bus_id in machine.names(_PCI_DEVICES)
         if _read_text(machine, f"{_PCI_DEVICES}/{bus_id}/vendor") == _NVIDIA_VENDOR
     ]
-    virtual = [find_virtual_gpu(config) for config in configs if config is not None]
+    # Without privileges the kernel gives the first 64 bytes, in which no GPU tells that it is virtual.
+    whole = [config for config in configs if config is not None and len(config) >= _PCI_CONFIG_BYTES]
+    virtual = [find_virtual_gpu(config) for config in whole]
     unreadable = len(virtual) < len(configs)
     return HostFacts(
         machine=name or "",

@@ -34,7 +34,7 @@ struct gpu *gpu_named(const char *text)
 
 static int split_gpu(struct gpu *gpu, int count, char *words[])
 {
-    gpu->is_split = strcmp(words[0], "off") != 0;
+    gpu->is_split = count == 0 || strcmp(words[0], "off");
     gpu->instance_count = gpu->process_count = 0;
     gpu->layout++;
     for (int i = 0; gpu->is_split && i < count; i++)
@@ -92,10 +92,10 @@ static int act_on_gpu(struct gpu *gpu, int count, char *words[])
         gpu->is_lost = !strcmp(words[0], "lost");
         return 0;
     }
-    if (count < 3)
-        return -1;
     if (!strcmp(words[0], "split"))
         return split_gpu(gpu, count - 2, words + 2);
+    if (count < 3)
+        return -1;
     if (!strcmp(words[0], "process"))
         return add_process(gpu, count - 2, words + 2);
     if (!strcmp(words[0], "recovery")) {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpushare.agent.discovery import read_facts, read_inventory
@@ -102,23 +100,9 @@ def test_a_driver_that_goes_in_between() -> None:
         read_inventory(nvml, FakeMachine())
 
 
-def test_displays_are_left_out() -> None:
-    """The GPU behind a DGX display keeps its index."""
-
-    class Station(BareNvml):
-        def gpu(self, index: int) -> GPU:
-            gpu = super().gpu(index)
-            return replace(gpu, product="NVIDIA DGX Display") if index == 0 else gpu
-
-    nvml = Station.from_mapping({"gpus": [{"model": "T4", "count": 2}]})
-    nvml.start()
-
-    assert [gpu.index for gpu in read_inventory(nvml, FakeMachine()).gpus] == [1]
-
-
 VGPU = (
     b"\xde\x10".ljust(0x34, b"\0") + b"\x40".ljust(12, b"\0") + b"\x09\x00\x1bVF\x00\x16" + b"460.16".ljust(20, b"\0")
-)
+).ljust(256, b"\0")
 PCI = "/sys/bus/pci/devices"
 
 
@@ -131,6 +115,9 @@ PCI = "/sys/bus/pci/devices"
             {f"{PCI}/a/vendor": b"0x10de\n", f"{PCI}/a/config": bytes(256)}, HostFacts(virtual_gpus=()), id="real GPU"
         ),
         pytest.param({f"{PCI}/a/vendor": b"0x10de\n"}, HostFacts(virtual_gpus=None), id="not readable"),
+        pytest.param(
+            {f"{PCI}/a/vendor": b"0x10de\n", f"{PCI}/a/config": VGPU[:64]}, HostFacts(virtual_gpus=None), id="not all"
+        ),
         pytest.param({f"{PCI}/a/vendor": b"0x8086\n", f"{PCI}/a/config": VGPU}, HostFacts(), id="another vendor"),
     ],
 )
