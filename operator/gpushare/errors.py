@@ -7,6 +7,7 @@
     ├── Conflict                somebody else changed the object first: read again, decide again, at once
     ├── Expired                 a watch's version is too old: list again
     ├── DeviceError             one GPU cannot be read or used: mark that GPU, go on with the others
+    ├── AllocationError         devices cannot be given out as asked: ask for others, or later
     ├── KubeletError            the kubelet's side is broken: serve and register again
     ├── ProgramFailed           a program of the machine is missing, fails or hangs: report it, try again later
     └── UsageError              the command line is wrong: print the text, exit with 2
@@ -75,6 +76,10 @@ class Expired(GpuShareError):  # noqa: N818
 
 class DeviceError(GpuShareError):
     """One GPU, or the whole driver, cannot be read or used."""
+
+
+class AllocationError(GpuShareError):
+    """Devices cannot be given out, or taken back, as asked; nothing was."""
 
 
 class KubeletError(GpuShareError):
