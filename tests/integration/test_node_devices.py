@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import grpc
 import pytest
 
 from gpushare.domain import manifests
+from gpushare.domain.pools import Pool
 from gpushare.errors import KubeletError
+from gpushare.host.files import write_atomically
 from gpushare.kubelet import podresources, podresources_pb2_grpc, registering
 from gpushare.kubelet import podresources_pb2 as pb
 from gpushare.kubelet.values import ContainerDevices, Registration
 from gpushare.sandbox.node import plugins
+from gpushare.sharing.responses import ContainerAnswer
 from support.simulated_nodes import Answers, Nodes, container, pool_of, running
 
 GPU = "nvidia.com/gpu"
@@ -149,6 +152,35 @@ async def test_refusal_of_the_plugin(nodes: Nodes) -> None:
     answers.refusal = ""
     await nodes.run("again", containers=[container(gpus=2)])
     await nodes.until_phase("again", "Running")
+
+
+class CdiAnswers(Answers):
+    """Names devices by CDI."""
+
+    def allocate(self, pool: Pool, ids: Sequence[str]) -> ContainerAnswer:
+        return ContainerAnswer(cdi_devices=tuple(f"example.com/gpu={id_}" for id_ in ids))
+
+
+async def test_cdi_names(nodes: Nodes) -> None:
+    """A container whose devices nobody has described yet is created once somebody has, as with containerd."""
+    await nodes.plug("gpu01", pool_of(GPU, "a"), CdiAnswers())
+    await nodes.until_amounts("gpu01", GPU, "1", "1")
+    await nodes.run("user", containers=[container(gpus=1)])
+    event = await nodes.until_event("Failed")
+    assert event["message"] == (
+        "Error: failed to create containerd container: CDI device injection failed: "
+        "unresolvable CDI devices example.com/gpu=a"
+    )
+
+    device = {"name": "a", "containerEdits": {"deviceNodes": [{"path": "/dev/nvidia0"}]}}
+    folder = nodes.folder("gpu01") / "var/run/cdi"
+    folder.mkdir(parents=True)
+    write_atomically(folder / "a.json", json.dumps({"kind": "example.com/gpu", "devices": [device]}))
+    await nodes.until_phase("user", "Running")
+    assert nodes.log("user", "main")[-2:] == [
+        "sandbox: CDI device example.com/gpu=a",
+        "sandbox: by CDI device /dev/nvidia0",
+    ]
 
 
 async def test_plugin_that_dies(nodes: Nodes) -> None:

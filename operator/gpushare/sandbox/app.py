@@ -36,6 +36,7 @@ from gpushare.kube.rest import USER_AGENT
 from gpushare.nvml.simulated import SimulatedNvml
 from gpushare.sandbox import attaching, installing, scenario, scheduling, workloads
 from gpushare.sandbox.apiserver.server import ApiServer, Settings
+from gpushare.sandbox.node import disks
 from gpushare.sandbox.node.fleet import NodeFleet
 from gpushare.sandbox.node.nodes import Site
 from gpushare.sandbox.node.specs import Endpoint, NodeSpec
@@ -126,6 +127,8 @@ class Sandbox:
             access = await self._serve()
             self._cluster = self._connect(access)
         self.fleet = self._build_fleet(access, specs)
+        for node in self.fleet.nodes.values():
+            disks.install_driver(node.root, self.hardware[node.name])
         if self.server is not None:
             await installing.install_definitions(self._cluster)
             controllers = self._connect(access, "kube-controller-manager", "system:kube-controller-manager")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpushare.sandbox.node import transcripts
+from gpushare.sandbox.node.cdi import Edits
 from gpushare.sandbox.node.specs import Endpoint
 from gpushare.sharing.responses import ContainerAnswer, DeviceNode, Mount
 
@@ -19,7 +20,8 @@ GIVEN = ContainerAnswer(
 
 def test_everything_that_was_allocated_is_shown() -> None:
     """People see in the log what the device plugin answered, and what of it their own specification changed."""
-    lines = list(transcripts.build_lines("busybox", ["sleep", "9"], {"NVIDIA_VISIBLE_DEVICES": "none"}, GIVEN))
+    edits = Edits(devices=("/dev/nvidia0", "/dev/nvidiactl"), mounts=("/usr/bin/nvidia-smi",), hooks=5)
+    lines = list(transcripts.build_lines("busybox", ["sleep", "9"], {"NVIDIA_VISIBLE_DEVICES": "none"}, GIVEN, edits))
     assert lines == [
         "sandbox: this container only seems to run busybox sleep 9",
         "sandbox: env NVIDIA_VISIBLE_DEVICES=none",
@@ -27,6 +29,10 @@ def test_everything_that_was_allocated_is_shown() -> None:
         "sandbox: device /dev/nvidia0 at /dev/nvidia0 (rw)",
         "sandbox: annotation cdi.k8s.io/x=nvidia.com/gpu=0",
         "sandbox: CDI device nvidia.com/gpu=0",
+        "sandbox: by CDI device /dev/nvidia0",
+        "sandbox: by CDI device /dev/nvidiactl",
+        "sandbox: by CDI mount /usr/bin/nvidia-smi",
+        "sandbox: by CDI 5 hooks",
     ]
 
 
@@ -39,8 +45,8 @@ def test_everything_that_was_allocated_is_shown() -> None:
 )
 def test_vector_addition(image: str, words: tuple[str, ...]) -> None:
     """The sample passes its test with a GPU, and says why not without."""
-    assert list(transcripts.build_lines(image, words, {}, GIVEN))[-2:] == ["Test PASSED", "Done"]
-    without = list(transcripts.build_lines(image, words, {}, ContainerAnswer()))
+    assert list(transcripts.build_lines(image, words, {}, GIVEN, Edits()))[-2:] == ["Test PASSED", "Done"]
+    without = list(transcripts.build_lines(image, words, {}, ContainerAnswer(), Edits()))
     assert without[-1].endswith("(error code no CUDA-capable device is detected)!")
 
 

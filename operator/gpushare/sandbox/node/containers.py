@@ -16,7 +16,8 @@ from typing import Any
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import GpuShareError
 from gpushare.sandbox.loops import timestamps
-from gpushare.sandbox.node import environment, running, transcripts, voices
+from gpushare.sandbox.node import cdi, environment, running, transcripts, voices
+from gpushare.sandbox.node.cdi import DevicesUnknown, Edits
 from gpushare.sandbox.node.environment import ConfigMissing, Surroundings
 from gpushare.sandbox.node.health import Health
 from gpushare.sandbox.node.logs import Output
@@ -73,6 +74,7 @@ class ContainerRunner:
         self._init = init
         self._about = voices.about_container(context.pod, state.name, init=init)
         self._root = services.folders.container_root(next(services.numbers))
+        self._edits = Edits()
         self._halt = Halt()
         self._stopping = Halt()
 
@@ -166,7 +168,7 @@ class ContainerRunner:
         words = (*command, *args)
         answer = self._context.answers.get(self.state.name, ContainerAnswer())
         assert self.output is not None
-        for line in transcripts.build_lines(self.container["image"], words, environ, answer):
+        for line in transcripts.build_lines(self.container["image"], words, environ, answer, self._edits):
             self.output.write(line)
         self._begin(ready=True)
         pod, pace = self._context.pod, self._services.pace
@@ -221,15 +223,20 @@ class ContainerRunner:
             try:
                 return await self._read_environ()
             except ConfigMissing as missing:
-                self.state.state = Waiting(reason="CreateContainerConfigError", message=str(missing))
-                self._services.recorder.warning(self._about, "Failed", f"Error: {missing}")
-                self._context.publish()
+                self._wait_with("CreateContainerConfigError", missing)
+            except DevicesUnknown as unknown:
+                self._wait_with("CreateContainerError", unknown)
             except GpuShareError as error:
                 self._services.log.warning(
                     "cannot start container", extra={"pod": self._context.full_name, "reason": str(error)}
                 )
             if await self._stopping.wait(self._services.pace.retry):
                 return None
+
+    def _wait_with(self, reason: str, error: GpuShareError) -> None:
+        self.state.state = Waiting(reason=reason, message=str(error))
+        self._services.recorder.warning(self._about, "Failed", f"Error: {error}")
+        self._context.publish()
 
     async def _read_environ(self) -> dict[str, str]:
         around = self._context.around
@@ -241,6 +248,7 @@ class ContainerRunner:
             {name: await references.secret(name) for name in sorted(environment.secrets_of(self.container))},
         )
         answer = self._context.answers.get(self.state.name, ContainerAnswer())
+        self._edits = cdi.resolve(self._services.folders.root, cdi.names_of(answer))
         return environment.build_environ(self._context.pod, self.container, around, answer.envs)
 
     def _pull(self) -> None:

@@ -49,7 +49,7 @@ class SimulatedNode:
             ValueError: `root` is too long.
         """
         self.name = spec.name
-        self._root = root
+        self.root = root
         self._log = log = site.log.getChild(spec.name)
         self._recorder = Recorder(site.cluster, KubeletEvents(spec.name), log)
         self._plugins = Plugins(root, site.pace.stop_grace, self._touch, log)
@@ -77,13 +77,13 @@ class SimulatedNode:
 
         `port` is where the logs of its pods are served.
         """
-        self._root.mkdir(parents=True, exist_ok=True)
+        self.root.mkdir(parents=True, exist_ok=True)
         try:
             await self._plugins.start()
             await self._run(port, stop)
         finally:
             await self._plugins.stop()
-            shutil.rmtree(self._root / "c", ignore_errors=True)
+            shutil.rmtree(self.root / "c", ignore_errors=True)
 
     async def _run(self, port: int, stop: asyncio.Event) -> None:
         jobs = [asyncio.create_task(self._keeper.run(port)), asyncio.create_task(self._recorder.run())]

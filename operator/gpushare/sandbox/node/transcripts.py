@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from gpushare.sandbox.node.cdi import Edits
 from gpushare.sharing.responses import ContainerAnswer
 
 _VECTOR_ADD = (
@@ -25,10 +26,13 @@ def is_vector_add(image: str, words: Sequence[str]) -> bool:
     return any("vectoradd" in word.lower() for word in (image, *words))
 
 
-def build_lines(image: str, words: Sequence[str], environ: Mapping[str, str], answer: ContainerAnswer) -> Iterator[str]:
+def build_lines(
+    image: str, words: Sequence[str], environ: Mapping[str, str], answer: ContainerAnswer, edits: Edits
+) -> Iterator[str]:
     """The output of one run, first of all what the container got from the device plugins."""
     yield f"sandbox: this container only seems to run {image} {' '.join(words)}".rstrip()
     yield from _given_lines(environ, answer)
+    yield from _edit_lines(edits)
     if is_vector_add(image, words):
         yield from _VECTOR_ADD if has_devices(answer) else _VECTOR_ADD_WITHOUT_GPU
 
@@ -36,6 +40,16 @@ def build_lines(image: str, words: Sequence[str], environ: Mapping[str, str], an
 def has_devices(answer: ContainerAnswer) -> bool:
     """Whether a device plugin gave the container anything."""
     return answer != ContainerAnswer()
+
+
+def _edit_lines(edits: Edits) -> Iterator[str]:
+    """What stands behind CDI names."""
+    for path in edits.devices:
+        yield f"sandbox: by CDI device {path}"
+    for path in edits.mounts:
+        yield f"sandbox: by CDI mount {path}"
+    if edits.hooks:
+        yield f"sandbox: by CDI {edits.hooks} hooks"
 
 
 def _given_lines(environ: Mapping[str, str], answer: ContainerAnswer) -> Iterator[str]:
