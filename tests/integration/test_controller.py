@@ -250,3 +250,53 @@ async def test_events(cluster: GpuCluster) -> None:
         await cluster.until("three Events", told)
         await cluster.quiet()
         assert await told()
+
+
+async def test_log(cluster: GpuCluster, caplog: pytest.LogCaptureFixture) -> None:
+    """The log has a line for each change, the text of a refusal as a warning, and nothing while nothing changes."""
+    caplog.set_level(logging.INFO, "controller")
+    async with cluster.controller():
+        await cluster.apply_config("time-slicing", any=time_slicing(4))
+        await cluster.apply_policy(**SHARED)
+        await cluster.until_config("gpu01", content=time_slicing(4))
+        await cluster.quiet()
+        lines = {record.getMessage(): record for record in caplog.records}
+        assert lines["following policy"].policy == "cluster-policy"
+        assert f"DaemonSet {NAMESPACE}/{DAEMONSET}" in lines["objects applied"].objects
+        assigned = lines["configurations assigned"]
+        assert (assigned.count, assigned.nodes) == (1, "gpu01")
+        assert assigned.configs.startswith("any (revision ")
+        assert lines["nodes labelled"].nodes == "gpu01"
+        assert lines["status of policy written"].state == "notReady"
+
+        caplog.clear()
+        await cluster.apply_config("time-slicing", any="sharing: nonsense")
+        refused = await cluster.until_condition("ConfigValid", "False")
+        await cluster.quiet()
+        [warning] = [record for record in caplog.records if record.levelno == logging.WARNING]
+        assert (warning.event, warning.text) == ("ConfigRefused", refused["message"])
+
+        caplog.clear()
+        await cluster.admin.patch(manifests.NODE, "gpu01", {"metadata": {"annotations": {"heart": "beat"}}})
+        await cluster.quiet()
+        assert caplog.records == []
+
+        await cluster.admin.delete(manifests.CLUSTER_POLICY, "cluster-policy")
+        await cluster.until("GPUNode is gone", lambda: _gone(cluster, (manifests.GPU_NODE, "gpu01", "")))
+        await cluster.quiet()
+        assert "no policy: what the operator made is removed" in [record.getMessage() for record in caplog.records]
+
+
+async def test_log_of_a_new_process(cluster: GpuCluster, caplog: pytest.LogCaptureFixture) -> None:
+    """A controller that starts begins its log with how things stand, also where nothing changes."""
+    async with cluster.controller():
+        await cluster.apply_policy(**SHARED)
+        refused = await cluster.until_condition("ConfigValid", "False", saying="does not exist")
+        await cluster.quiet()
+    caplog.clear()
+
+    async with cluster.controller():
+        await cluster.quiet()
+
+    [warning] = [record for record in caplog.records if record.getMessage() == "told on the policy"]
+    assert (warning.levelno, warning.text) == (logging.WARNING, refused["message"])

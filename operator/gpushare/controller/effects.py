@@ -1,11 +1,14 @@
 """Carrying out a plan: each part of it, one request a change. Called by `reconciling`.
 
-What is written is seen at once in the store, ahead of the watch, so that the next pass does not write it again.
+What is written is seen at once in the store, ahead of the watch, so that the next pass does not write it again. And it is
+logged, one line for all objects of a kind that a pass has written; who changes nothing says nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from gpushare import names
 from gpushare.controller.snapshotting import Store
@@ -15,6 +18,7 @@ from gpushare.errors import GpuShareError
 from gpushare.kube import applying
 from gpushare.kube.applying import Applier
 from gpushare.kube.cluster import Cluster
+from gpushare.plan import rollouts, wording
 from gpushare.plan.components import Component
 from gpushare.plan.fleet import GPUNodeConditions, GPUNodeRemoval, GPUNodeSpec
 from gpushare.plan.nodes import NodeLabels
@@ -28,13 +32,28 @@ Failures = tuple[GpuShareError, ...]
 """What did not work. One write that fails keeps no other from being tried."""
 
 
+class _OfNode(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Item = TypeVar("_Item", bound=_OfNode)
+
+
 class Effects:
     """The hands of the controller. Every method takes one part of a plan and returns what failed."""
 
-    def __init__(self, cluster: Cluster, store: Store, render: Callable[[Component], Sequence[Manifest]]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        store: Store,
+        render: Callable[[Component], Sequence[Manifest]],
+        log: logging.Logger,
+    ) -> None:
         self._cluster = cluster
         self._store = store
         self._render = render
+        self._log = log
         self._applier = Applier(cluster, names.MANAGER_CONTROLLER)
 
     async def apply_components(self, components: Iterable[Component]) -> dict[str, GpuShareError]:
@@ -42,10 +61,15 @@ class Effects:
         failures: dict[str, GpuShareError] = {}
         for component in components:
             try:
-                for written in await self._applier.apply(self._render(component), self._store.live):
-                    self._store.see_written(written)
+                written = await self._applier.apply(self._render(component), self._store.live)
             except GpuShareError as error:
                 failures[component.name] = error
+                continue
+            for manifest in written:
+                self._store.see_written(manifest)
+            if written:
+                objects = ", ".join(str(manifests.key_of(manifest)) for manifest in written)
+                self._log.info("objects applied", extra={"component": component.name, "objects": objects})
         return failures
 
     async def assign(self, specs: Iterable[GPUNodeSpec]) -> Failures:
@@ -54,7 +78,10 @@ class Effects:
         async def write(spec: GPUNodeSpec) -> None:
             await self._apply(gpunode.assignment_manifest(spec.name, spec.node_uid, spec.config), force=True)
 
-        return await applying.each(specs, write, concurrency=_AT_ONCE)
+        done, failures = await _each(specs, write)
+        configs = wording.listed({rollouts.title_of(spec.config) for spec in done})
+        self._tell("configurations assigned", done, configs=configs)
+        return failures
 
     async def set_conditions(self, conditions: Iterable[GPUNodeConditions]) -> Failures:
         """Says on each GPUNode what is to be said of its assignment and of its agent."""
@@ -63,7 +90,9 @@ class Effects:
             manifest = gpunode.conditions_manifest(item.name, item.conditions)
             await self._apply(manifest, force=True, subresource="status")
 
-        return await applying.each(conditions, write, concurrency=_AT_ONCE)
+        done, failures = await _each(conditions, write)
+        self._tell("conditions of gpunodes written", done)
+        return failures
 
     async def label(self, changes: Iterable[NodeLabels]) -> Failures:
         """Writes our labels on nodes, and takes back those that are ours no longer."""
@@ -76,17 +105,24 @@ class Effects:
             manifest = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
             await self._apply(manifest, force=change.force)
 
-        return await applying.each(changes, write, concurrency=_AT_ONCE)
+        done, failures = await _each(changes, write)
+        self._tell("nodes labelled", done, removed=wording.listed({key for change in done for key in change.removed}))
+        return failures
 
     async def prune(self, doomed: Iterable[LiveObject]) -> Failures:
         """Deletes what is no longer wanted, in the given order."""
         failures: list[GpuShareError] = []
+        gone: list[str] = []
         for item in doomed:
             try:
                 await self._applier.prune({item.key: item.uid})
-                self._store.see_deleted(item.key)
             except GpuShareError as error:
                 failures.append(error)
+            else:
+                self._store.see_deleted(item.key)
+                gone.append(str(item.key))
+        if gone:
+            self._log.info("objects removed", extra={"objects": ", ".join(gone)})
         return tuple(failures)
 
     async def remove_gpu_nodes(self, removals: Iterable[GPUNodeRemoval]) -> Failures:
@@ -96,7 +132,9 @@ class Effects:
             await self._cluster.delete(manifests.GPU_NODE, removal.name, uid=removal.uid)
             self._store.see_deleted(ObjectKey(manifests.GPU_NODE, removal.name))
 
-        return await applying.each(removals, write, concurrency=_AT_ONCE)
+        done, failures = await _each(removals, write)
+        self._tell("gpunodes removed", done)
+        return failures
 
     async def report(self, status: PolicyStatus) -> None:
         """Writes the status of a policy. Raises Conflict where another policy has its name meanwhile."""
@@ -104,9 +142,28 @@ class Effects:
         written = await self._cluster.patch(manifests.CLUSTER_POLICY, status.name, body, subresource="status")
         if written is not None:
             self._store.see_written(written)
+            self._log.info("status of policy written", extra={"policy": status.name, "state": status.state})
+
+    def _tell(self, what: str, done: Sequence[_OfNode], **about: str) -> None:
+        if done:
+            nodes = wording.listed([item.name for item in done])
+            said = {key: value for key, value in about.items() if value}
+            self._log.info(what, extra={"count": len(done), "nodes": nodes, **said})
 
     async def _apply(self, manifest: Manifest, *, force: bool, subresource: str = "") -> None:
         written = await self._cluster.apply(
             manifest, manager=names.MANAGER_CONTROLLER, force=force, subresource=subresource
         )
         self._store.see_written(written)
+
+
+async def _each(items: Iterable[_Item], write: Callable[[_Item], Awaitable[None]]) -> tuple[Sequence[_Item], Failures]:
+    """Writes all items, many at a time. Returns those that were written, and what failed."""
+    done: list[_Item] = []
+
+    async def write_one(item: _Item) -> None:
+        await write(item)
+        done.append(item)
+
+    failures = await applying.each(items, write_one, concurrency=_AT_ONCE)
+    return done, failures

@@ -37,6 +37,14 @@ class Options:
     log_level: str = "info"
 
 
+_ABOUT = """\
+Follows a ClusterPolicy: gives each GPU node its sharing configuration, runs the agents, labels nodes, and reports.
+
+It runs as a Deployment in the operator's namespace, which gives it its rights. To try it by hand, name a cluster with
+--kubeconfig and a namespace with --namespace; the kubeconfig's user then needs the rights of the Deployment's account.
+"""
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (gpushare controller --help lists what there is)")
@@ -44,20 +52,34 @@ class _Parser(argparse.ArgumentParser):
 
 def _build_parser() -> _Parser:
     parser = _Parser(
-        prog="gpushare controller", add_help=False, allow_abbrev=False, description=__doc__.splitlines()[0]
+        prog="gpushare controller",
+        add_help=False,
+        allow_abbrev=False,
+        description=_ABOUT,
+        epilog=f"{names.ENV_DEVICE_PLUGIN_IMAGE} in the environment is the image that the agents run.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--policy", metavar="NAME", default="", help="follow only this ClusterPolicy (default: the oldest)")
     add("--namespace", metavar="NAME", default="", help=f"the operator's namespace (default: ${names.ENV_NAMESPACE})")
     add("--kubeconfig", metavar="FILE", type=Path, help="reach the cluster by this file (default: as a pod does)")
     add("--context", metavar="NAME", default="", help="context of the kubeconfig (default: its current one)")
-    add("--leader-elect", choices=("true", "false"), default="true", help="hold a Lease, for several replicas")
     add(
-        "--resync-seconds", metavar="N", type=float, default=300.0, help="seconds between passes that nothing asked for"
+        "--leader-elect",
+        choices=("true", "false"),
+        default="true",
+        help="hold a Lease, for several replicas (default: true)",
     )
-    add("--metrics-port", metavar="N", type=int, help="serve metrics and health on this port")
+    add(
+        "--resync-seconds",
+        metavar="N",
+        type=float,
+        default=300.0,
+        help="seconds between passes that nothing asked for (default: 300)",
+    )
+    add("--metrics-port", metavar="N", type=int, help="serve metrics and health on this port (default: not at all)")
     add("--metrics-address", metavar="IP", help=f"and on this address only (default: ${names.ENV_POD_IP}, else on all)")
-    add("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    add("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="the least that is logged")
     add("-h", "--help", action="store_true", help="print this text")
     return parser
 

@@ -16,7 +16,7 @@ from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict, GpuSha
 from gpushare.kube.cluster import Cluster
 from gpushare.plan import policies
 from gpushare.plan.build import Plan, build_plan
-from gpushare.plan.events import Standing
+from gpushare.plan.events import EventNote, EventType, Standing
 from gpushare.plan.status import PolicyStatus
 
 _STATUS_SECONDS = 1.0
@@ -52,6 +52,8 @@ class Reconciler:
         self._request = request
         self._log = log
         self._standing: Standing | None = None
+        self._active: str | None = None
+        """Name of the policy that was followed last; None before the first pass."""
         self._pace = Pace(time.monotonic, seconds=_STATUS_SECONDS, burst=_STATUS_BURST)
 
     async def resync(self) -> None:
@@ -88,14 +90,31 @@ class Reconciler:
         await self.search.look_for(policies.missing_config_map(self._store.snapshot()))
         self._store.config_maps_elsewhere = tuple(self.search.found)
         plan = build_plan(self._store.snapshot(), _now(), self._standing)
+        self._follow(plan.active)
         failures = await self._carry_out(plan)
         self._poster.post(plan.events)
+        # The log of a new process begins with how things stand.
+        self._tell(plan.events if self._standing is not None else plan.standing.values())
         self._standing = plan.standing
         failures += await self._report(plan.policies)
         if failures:
             self._log.info("writes failed", extra={"count": len(failures)})
             # A conflict solves itself by the next pass, the others may not.
             raise min(failures, key=lambda failure: isinstance(failure, Conflict))
+
+    def _follow(self, policy: str) -> None:
+        if policy != self._active:
+            self._active = policy
+            text = "following policy" if policy else "no policy: what the operator made is removed"
+            self._log.info(text, extra={"policy": policy} if policy else {})
+
+    def _tell(self, notes: Iterable[EventNote]) -> None:
+        """Logs what is told on policies, which sums up what is told on nodes and ConfigMaps."""
+        for note in notes:
+            if note.regarding.kind == manifests.CLUSTER_POLICY:
+                level = logging.WARNING if note.type is EventType.WARNING else logging.INFO
+                about = {"policy": note.regarding.name, "event": note.reason, "text": note.message}
+                self._log.log(level, "told on the policy", extra=about)
 
     async def _carry_out(self, plan: Plan) -> list[GpuShareError]:
         effects = self._effects

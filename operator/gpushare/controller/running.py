@@ -45,7 +45,7 @@ class Controller:
         reconciler = Reconciler(
             self._cluster,
             self._store,
-            Effects(self._cluster, self._store, render),
+            Effects(self._cluster, self._store, render, log),
             self._poster,
             request=lambda reason, seconds: self._loop.request(reason, delay=seconds),
             log=log,

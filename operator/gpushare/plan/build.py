@@ -39,6 +39,8 @@ from gpushare.plan.status import Outcome, PolicyStatus
 class Plan:
     """What one pass has to do, in the order of the fields."""
 
+    active: str = ""
+    """Name of the policy that is followed; empty: there is none."""
     components: tuple[Component, ...] = ()
     """To render, decorate, order and apply, where it differs from what is there."""
     gpu_nodes: tuple[GPUNodeSpec, ...] = ()
@@ -88,6 +90,7 @@ def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> 
     posted, standing = events.build_events(before, notes, partial=acted.catalog is None)
     members = acted.fleet.members
     return Plan(
+        active=choice.active.name,
         components=(acted.built.component,) if acted.built.component is not None else (),
         gpu_nodes=tuple(member.spec for member in members if member.spec is not None),
         gpu_node_conditions=tuple(member.conditions for member in members if member.conditions is not None),
