@@ -1,4 +1,7 @@
-"""The recorded cases of NVIDIA's device plugin put to a running agent, over gRPC, with a kubelet beside it."""
+"""The recorded cases of NVIDIA's device plugin put to a running agent, over gRPC, with a kubelet beside it.
+
+Each with the simulated driver and with the true bindings over a shared library of ours.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from gpushare.agent import app
 from gpushare.kubelet.server import PluginClient
 from gpushare.kubelet.values import CallFailed, PreferenceRequest, Registration
 from support.comparing import comparable, is_as_good, shape_of
-from support.described_nodes import CONTROL_DEVICES, build_nvml
+from support.described_nodes import CONTROL_DEVICES, FakeMachine, build_nvml
+from support.drivers import DriverKind, driver_of
 from support.kubelets import Kubelet
 from support.recorded_cases import Case, read_cases
 
@@ -28,7 +32,6 @@ LEFT_OUT = {
         ),
         "CDI needs specification files, which the agent does not write yet; the names are held in `test_plugin`",
     ),
-    **dict.fromkeys(("t4x4-mps4", "t4x4-mps4-nodaemon"), "MPS needs its daemon, which this version does not run"),
     **dict.fromkeys(
         ("a100x8-bridge-default", "a100x8-nvswitch-default"),
         "which GPUs are close to each other comes with the allocation library; all else of them is held in `test_plugin`",
@@ -51,9 +54,12 @@ CASES = read_cases("plugin", {*LEFT_OUT, *USAGE})
 
 
 @asynccontextmanager
-async def agent_of(case: Case) -> AsyncIterator[Kubelet]:
+async def agent_of(case: Case, driver: DriverKind, folder: Path) -> AsyncIterator[Kubelet]:
     """The agent on the described node, with the recorded flags, environment and configuration."""
-    with tempfile.TemporaryDirectory(prefix="gs") as directory:
+    with (
+        tempfile.TemporaryDirectory(prefix="gs") as directory,
+        driver_of(driver, case.body["node"], folder) as nvml,
+    ):
         root = Path(directory)
         write_host(case, root)
         flags = list(case.body["flags"])
@@ -67,7 +73,7 @@ async def agent_of(case: Case) -> AsyncIterator[Kubelet]:
                 flags,
                 case.body["env"],
                 root=root,
-                nvml=build_nvml(case.body["node"]),
+                nvml=nvml,
                 log=logging.getLogger("agent"),
                 stop=stop,
             )
@@ -81,19 +87,22 @@ async def agent_of(case: Case) -> AsyncIterator[Kubelet]:
 
 
 def write_host(case: Case, root: Path) -> None:
-    files = dict(case.machine.files) | dict.fromkeys(CONTROL_DEVICES, b"")
-    for path, content in files.items():
-        place = root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
+    FakeMachine({**case.machine.files, **dict.fromkeys(CONTROL_DEVICES, b"")}).write(root)
+    # The node of the recorded cases: it succeeds, unless FAKE_MPS_RC says otherwise.
+    control = root / "usr/bin/nvidia-cuda-mps-control"
+    control.parent.mkdir(parents=True)
+    control.write_text("#!/bin/sh\nexit ${FAKE_MPS_RC:-0}\n")
+    control.chmod(0o755)
 
 
+@pytest.mark.parametrize("driver", DriverKind)
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
-async def test_the_agent_answers_as_recorded(case: Case) -> None:
+async def test_the_agent_answers_as_recorded(case: Case, driver: DriverKind, tmp_path: Path) -> None:
     """Registrations, device lists, Allocate and GetPreferredAllocation."""
     recorded = case.body["resources"]
-    async with agent_of(case) as kubelet:
-        expected = {name: len(pool.shares) for name, pool in case.built.pools.items()}
+    async with agent_of(case, driver, tmp_path) as kubelet:
+        waits_for_mps = "FAKE_MPS_RC" in case.body["env"]
+        expected = {name: 0 if waits_for_mps else len(pool.shares) for name, pool in case.built.pools.items()}
         await kubelet.until(lambda: all(kubelet.total(name) == count for name, count in expected.items()))
         assert {name for name, count in expected.items() if count} == recorded.keys()
         for registration in kubelet.registrations:

@@ -28,7 +28,7 @@ ANOTHER_PART = {
     "t4x4-imex-required": "the agent looks for the channel's device node",
     "t4x4-nvml-initfail": "the agent's start without a driver",
     "t4x4-nolib-nofail": "the agent's start without a driver",
-    "t4x4-mps4-nodaemon": "the MPS daemon is a part of its own",
+    "t4x4-mps4-nodaemon": "the agent asks the daemon; `test_agent` has it",
 }
 DEVIATES = {
     "t4x4-mps-and-ts": "mps and timeSlicing together are a problem, not a silent choice",
