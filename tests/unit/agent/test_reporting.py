@@ -60,6 +60,21 @@ def test_all_is_well(tmp_path: Path) -> None:
     assert (read.labels, read.problems, read.cuda_version) == ({"a": "b"}, (), "12.4")
 
 
+def test_mps(tmp_path: Path) -> None:
+    """A condition of its own, which does not say that the configuration is not in force; the reason stands among problems."""
+    waiting = {GPU: "its MPS daemon does not run: no such program"}
+
+    status = build_status(facts(tmp_path, inventory=t4s(1), waiting=waiting))
+    message = "the shares of nvidia.com/gpu are not offered: its MPS daemon does not run: no such program"
+    assert conditions(status)["MpsReady"] == ("False", "WaitingForMps", message)
+    assert conditions(status)["ConfigApplied"][0] == "True"
+    assert status["problems"] == [{"path": "sharing.mps", "message": message}]
+
+    status = build_status(facts(tmp_path, inventory=t4s(1), waiting={GPU: ""}))
+    assert conditions(status)["MpsReady"] == ("True", "Ready", "MPS daemons run for nvidia.com/gpu")
+    assert status["problems"] == []
+
+
 def test_devices(tmp_path: Path) -> None:
     """What people ask about a GPU, and its instances."""
     status = build_status(facts(tmp_path, "", inventory=node(gpu(0), split_gpu(1, "1g.5gb", numa_node=None))))
