@@ -10,6 +10,7 @@ from pathlib import Path
 from gpushare.agent.deciding import Assignment
 from gpushare.domain import manifests
 from gpushare.domain.gpunode import GPUNode
+from gpushare.domain.manifests import Manifest
 from gpushare.errors import Problem
 from gpushare.kube import watching
 from gpushare.kube.cluster import Cluster, EventType
@@ -50,16 +51,18 @@ def assignment_of(node: GPUNode) -> Assignment | None:
     )
 
 
-async def follow_node(cluster: Cluster, name: str, tell: Callable[[GPUNode | None], None], log: logging.Logger) -> None:
+async def follow_node(
+    cluster: Cluster, name: str, tell: Callable[[Manifest | None], None], log: logging.Logger
+) -> None:
     """Tells the GPUNode of a node whenever it changes; None: there is none. Never ends."""
     changes = watching.follow(cluster, manifests.GPU_NODE, fields=f"metadata.name={name}", log=log)
     try:
         async for change in changes:
             if isinstance(change, watching.Synced):
-                tell(GPUNode.from_json(change.items[0]) if change.items else None)
+                tell(change.items[0] if change.items else None)
             elif change.event.type is EventType.DELETED:
                 tell(None)
             else:
-                tell(GPUNode.from_json(change.event.object))
+                tell(change.event.object)
     finally:
         await changes.aclose()

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Any, Final
 
 from gpushare import names
 from gpushare.agent import clock
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition, with_times
-from gpushare.domain.gpunode import GPUNode
+from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.cluster import Cluster
 
 INTERVAL_SECONDS: Final = 1.0
 REFUSED_SECONDS: Final = 30.0
+LONGEST_CORRECTION_SECONDS: Final = 300.0
+"""Somebody who writes something else again and again (another agent, by mistake) is contradicted ever more slowly."""
+_CONDITIONS: Final = "conditions"
 
 
 class Publisher:
-    """Applies the newest status, at most once a second, and only when it is another than the last one."""
+    """Applies the newest status, at most once a second, and only where the API server has another one."""
 
     def __init__(self, cluster: Cluster, node: str, log: logging.Logger) -> None:
         self._cluster = cluster
@@ -28,33 +32,37 @@ class Publisher:
         self._log = log
         self._status: dict[str, Any] | None = None
         self._published: dict[str, Any] | None = None
-        self._uid = ""
+        self._seen: Manifest = {}
+        """The object as the API server last told."""
+        self._version = ""
+        """Of the object as our last write has left it."""
         self._conditions: tuple[Condition, ...] = ()
         """As last written or seen; they keep the times of their changes."""
         self._changed = asyncio.Event()
         self._urgent = asyncio.Event()
         self._backoff = Backoff(first=0.2, most=REFUSED_SECONDS)
+        self._correcting = Backoff(first=INTERVAL_SECONDS, most=LONGEST_CORRECTION_SECONDS)
 
     def offer(self, status: dict[str, Any], *, urgent: bool) -> None:
         """Makes this the status to publish. `urgent`: at once; somebody waits for the result of a configuration."""
         if status == self._status:
             return
         self._status = status
+        self._correcting.reset()
         self._changed.set()
         if urgent:
             self._urgent.set()
 
-    def see(self, node: GPUNode | None) -> None:
+    def see(self, node: Manifest | None) -> None:
         """Takes note of the GPUNode as the API server has it; None: it is not there."""
-        uid = node.uid if node is not None else ""
-        if uid == self._uid:
-            return
-        self._uid = uid
-        if node is not None:
+        is_other = _uid(node or {}) != _uid(self._seen)
+        self._seen = node or {}
+        self._changed.set()
+        if is_other and node is not None:
             # Another object than before, or the first: it has to be told everything.
-            self._conditions = node.status.conditions
+            seen = (node.get("status") or {}).get(_CONDITIONS, ())
+            self._conditions = tuple(map(Condition.from_json, seen))
             self._published = None
-            self._changed.set()
             self._urgent.set()
 
     async def run(self) -> None:
@@ -74,7 +82,8 @@ class Publisher:
     async def _publish(self) -> float:
         """Writes if there is anything to write. Returns the seconds to wait before the next one."""
         status = self._status
-        if status is None or not self._uid or status == self._published:
+        is_news = status != self._published
+        if status is None or not _uid(self._seen) or not (is_news or self._was_overwritten(status)):
             return 0
         try:
             await self._write(status)
@@ -84,17 +93,46 @@ class Publisher:
             return REFUSED_SECONDS if isinstance(error, ClusterRefused) else self._backoff.next()
         self._backoff.reset()
         self._published = status
-        return INTERVAL_SECONDS
+        # What was seen meanwhile may be something else again.
+        self._changed.set()
+        return INTERVAL_SECONDS if is_news else self._correcting.next()
+
+    def _was_overwritten(self, status: Mapping[str, Any]) -> bool:
+        """Whether the API server has something else than we wrote last, as after a patch by hand.
+
+        What is older than our write tells nothing: it only has come later.
+        """
+        seen = self._seen["metadata"].get("resourceVersion", "")
+        if not (seen.isdecimal() and self._version.isdecimal() and int(seen) > int(self._version)):
+            return False
+        return not _holds(self._seen.get("status") or {}, status)
 
     async def _write(self, status: dict[str, Any]) -> None:
-        wanted = map(Condition.from_json, status["conditions"])
+        wanted = map(Condition.from_json, status[_CONDITIONS])
         conditions = with_times(wanted, self._conditions, clock.now())
         manifest = {
             "apiVersion": manifests.GPU_NODE.api_version,
             "kind": manifests.GPU_NODE.kind,
             # With the uid: should the object have been replaced meanwhile, the new one is told by the next write.
-            "metadata": {"name": self._node, "uid": self._uid},
-            "status": {**status, "conditions": [condition.to_json() for condition in conditions]},
+            "metadata": {"name": self._node, "uid": _uid(self._seen)},
+            "status": {**status, _CONDITIONS: [condition.to_json() for condition in conditions]},
         }
-        await self._cluster.apply(manifest, manager=names.MANAGER_AGENT, force=True, subresource="status")
+        written = await self._cluster.apply(manifest, manager=names.MANAGER_AGENT, force=True, subresource="status")
+        self._version = written["metadata"].get("resourceVersion", "")
         self._conditions = conditions
+
+
+def _uid(node: Manifest) -> str:
+    return str(node.get("metadata", {}).get("uid", ""))
+
+
+def _holds(seen: Mapping[str, Any], written: Mapping[str, Any]) -> bool:
+    """Whether everything that was written is still so. Conditions of others stand among ours, and times are not compared."""
+    conditions = {body["type"]: _said(body) for body in seen.get(_CONDITIONS, ())}
+    return all(conditions.get(body["type"]) == _said(body) for body in written[_CONDITIONS]) and all(
+        seen.get(key) == value for key, value in written.items() if key != _CONDITIONS
+    )
+
+
+def _said(condition: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(condition.get(key) for key in ("status", "reason", "message", "observedGeneration"))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     # Everything about reporting is loaded where it is used: after the first list, which the kubelet is waiting for.
     from gpushare.agent.publishing import Publisher
     from gpushare.agent.reporting import Facts
-    from gpushare.domain.gpunode import GPUNode
+    from gpushare.domain.manifests import Manifest
 
 STATE_FILE = "/var/lib/gpushare/state.json"
 POD_RESOURCES_SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -213,11 +213,13 @@ class Agent:
     def _cluster_works(self, cluster: Cluster) -> list[Callable[[], Awaitable[None]]]:
         from gpushare.agent import configuration
         from gpushare.agent.publishing import Publisher
+        from gpushare.domain.gpunode import GPUNode
 
         publisher = self._publisher = Publisher(cluster, self._options.node_name, self._log)
 
-        def see(node: GPUNode | None) -> None:
-            publisher.see(node)
+        def see(manifest: Manifest | None) -> None:
+            publisher.see(manifest)
+            node = GPUNode.from_json(manifest) if manifest is not None else None
             if node is not None and not self._labels:
                 self._labels = node.status.labels
             if not self._options.config_file:

@@ -191,12 +191,11 @@ class Lifecycle:
             return
         self.standing = standing
         self.tried.set()
-        level = logging.INFO if standing.registered else logging.WARNING
-        self._log.log(
-            level,
-            "registered with the kubelet" if standing.registered else "not registered with the kubelet",
-            extra={"resource": self.server.resource, "reason": standing.message},
-        )
+        resource = {"resource": self.server.resource}
+        if standing.registered:
+            self._log.info("registered with the kubelet", extra=resource)
+        else:
+            self._log.warning("not registered with the kubelet", extra={**resource, "reason": standing.message})
         self._on_change()
 
     def _now(self) -> float:

@@ -13,11 +13,11 @@ import pytest
 from gpushare.agent import publishing
 from gpushare.agent.publishing import Publisher
 from gpushare.domain.conditions import Condition
-from gpushare.domain.gpunode import GPUNode, GPUNodeStatus
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, GpuShareError
+from gpushare.kube.backoff import Backoff
 
-NODE = GPUNode(name="gpu01", uid="1")
+NODE: Manifest = {"metadata": {"name": "gpu01", "uid": "1"}}
 
 
 class Cluster:
@@ -26,14 +26,15 @@ class Cluster:
     def __init__(self) -> None:
         self.applied: asyncio.Queue[Manifest] = asyncio.Queue()
         self.failures: list[GpuShareError] = []
-        self.manager = ""
+        self.version = 10
 
     async def apply(self, manifest: Manifest, *, manager: str, force: bool, subresource: str) -> Manifest:
         if self.failures:
             raise self.failures.pop(0)
         assert (manager, force, subresource) == ("gpushare-agent", True, "status")
         self.applied.put_nowait(manifest)
-        return manifest
+        self.version += 1
+        return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(self.version)}}
 
     async def next(self) -> Manifest:
         async with asyncio.timeout(5):
@@ -134,7 +135,7 @@ async def test_another_object_is_told_everything(monkeypatch: pytest.MonkeyPatch
         publisher.see(NODE)
         publisher.offer(status(1), urgent=False)
         await cluster.next()
-        publisher.see(GPUNode(name="gpu01", uid="2"))
+        publisher.see({"metadata": {"name": "gpu01", "uid": "2"}})
 
         assert (await cluster.next())["metadata"]["uid"] == "2"
 
@@ -145,8 +146,51 @@ async def test_conditions_keep_their_times(monkeypatch: pytest.MonkeyPatch) -> N
     cluster = Cluster()
     before = Condition(type="T", status="True", reason="R", last_transition_time="before")
     async with running(cluster) as publisher:
-        publisher.see(GPUNode(name="gpu01", uid="1", status=GPUNodeStatus(conditions=(before,))))
+        publisher.see({**NODE, "status": {"conditions": [before.to_json()]}})
         publisher.offer(status(1), urgent=True)
         assert (await cluster.next())["status"]["conditions"][0]["lastTransitionTime"] == "before"
         publisher.offer(status(1, good=False), urgent=True)
         assert (await cluster.next())["status"]["conditions"][0]["lastTransitionTime"] == "now"
+
+
+def seen(version: int, number: int, *conditions: Condition) -> Manifest:
+    """The object as a watch tells it."""
+    body = status(number)
+    body["conditions"] = [*(condition.to_json() for condition in conditions), *body["conditions"]]
+    return {"metadata": {**NODE["metadata"], "resourceVersion": str(version)}, "status": body}
+
+
+async def test_what_somebody_else_wrote_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A patch by hand does not stay; an old event tells nothing, nor do the conditions of others."""
+    monkeypatch.setattr(publishing, "INTERVAL_SECONDS", 0.01)
+    cluster = Cluster()
+    other = Condition(type="ConfigAssigned", status="True", reason="R", last_transition_time="now")
+    async with running(cluster) as publisher:
+        publisher.see(NODE)
+        publisher.offer(status(1), urgent=True)
+        await cluster.next()
+        for quiet in (seen(10, 7), seen(11, 1), seen(12, 1, other)):
+            publisher.see(quiet)
+            await asyncio.sleep(0.03)
+        assert cluster.applied.empty()
+        publisher.see(seen(13, 7, other))
+        assert (await cluster.next())["status"]["number"] == 1
+
+
+async def test_who_writes_again_and_again_is_contradicted_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two agents of one node by mistake are no storm of writes; what is new goes out all the same."""
+    monkeypatch.setattr(publishing, "INTERVAL_SECONDS", 0.01)
+    cluster = Cluster()
+    async with running(cluster) as publisher:
+        publisher._correcting = Backoff(first=0.02, most=1000)
+        publisher.see(NODE)
+        publisher.offer(status(1), urgent=True)
+        await cluster.next()
+        for _ in range(20):
+            publisher.see(seen(cluster.version + 1, 7))
+            await asyncio.sleep(0.02)
+        assert 1 <= cluster.applied.qsize() <= 6
+        publisher.offer(status(2), urgent=True)
+
+        while (await cluster.next())["status"]["number"] != 2:
+            pass
