@@ -73,6 +73,7 @@ _SCENARIOS = {
         pytest.param(("sandbox", "--nodes", "many"), 2, "--nodes", id="a number that is none"),
         pytest.param(("sandbox", "--nodes", "3", "--scenario", "x.yaml"), 2, "give one of them", id="two wills"),
         pytest.param(("sandbox", "--stay"), 2, "--stay goes with --tour", id="stay without a tour"),
+        pytest.param(("sandbox", "--write-kubeconfig", "/nowhere/x"), 2, "no folder /nowhere", id="no such folder"),
         pytest.param(("sandbox", "--scenario", "{model}"), 1, "Tesla T5", id="no such model"),
         pytest.param(
             ("sandbox", "--scenario", "{key}"), 1, "nodes[0].colour (line 3): unknown key", id="line and path"

@@ -7,11 +7,16 @@ import logging
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gpushare.errors import ConfigurationError, GpuShareError
 
+if TYPE_CHECKING:
+    from gpushare.sandbox import app
+
+_LONG_SECONDS = 10.0
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -45,6 +50,8 @@ def command(
 
     if scenario is not None and nodes is not None:
         raise click.UsageError("--scenario and --nodes both say which nodes there are: give one of them")
+    if write_kubeconfig is not None and not write_kubeconfig.absolute().parent.is_dir():
+        raise click.UsageError(f"--write-kubeconfig: there is no folder {write_kubeconfig.parent}")
     if stay and not tour:
         raise click.UsageError("--stay goes with --tour; without a tour the sandbox stays anyway")
     handler = logging.StreamHandler(sys.stderr)
@@ -61,17 +68,16 @@ def command(
         raise click.ClickException(str(error)) from error
 
 
-async def _run(options: object, *, tour: bool, stay: bool) -> int:
+async def _run(options: app.Options, *, tour: bool, stay: bool) -> int:
     from gpushare.sandbox import app
     from gpushare.sandbox.tour import engine, steps
 
-    assert isinstance(options, app.Options)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with app.Sandbox(options) as sandbox:
-        if not await sandbox.ready(stop):
+        if not await _wait(sandbox, stop):
             return 0
         click.echo(sandbox.greeting())
         code = 0
@@ -81,3 +87,16 @@ async def _run(options: object, *, tour: bool, stay: bool) -> int:
             click.echo("The cluster stays until Ctrl-C.")
             await stop.wait()
         return code
+
+
+async def _wait(sandbox: app.Sandbox, stop: asyncio.Event) -> bool:
+    """Waits until the cluster is ready, and says what for when it takes long. False: it was stopped before."""
+    ready = asyncio.create_task(sandbox.ready(stop))
+    while not ready.done():
+        await asyncio.wait({ready}, timeout=_LONG_SECONDS)
+        if not ready.done():
+            text = (
+                f"still waiting for {sandbox.waiting_for} (look with KUBECONFIG={sandbox.kubeconfig}, or use --verbose)"
+            )
+            click.echo(text, err=True)
+    return ready.result()

@@ -88,6 +88,8 @@ class Sandbox:
         """None where a real API server is used."""
         self.fleet: NodeFleet | None = None
         self._cluster: Cluster | None = None
+        self.waiting_for = "nodes to register"
+        """What is not there yet, for people who wait for `ready`."""
         self._attached: list[str] = []
         """Nodes that were put into a cluster of somebody else."""
 
@@ -227,11 +229,14 @@ class Sandbox:
             await self.fleet.ready()  # what a real cluster makes of them is its own affair
             return
         lacking = {node.spec.name for node in self.scenario.nodes if node.hardware.get("gpus")}
+        self.waiting_for = "GPUs of nodes"
         async with contextlib.aclosing(watching.follow(self.cluster, manifests.NODE, log=self._log)) as changes:
             while lacking:
                 change = await anext(changes)
                 seen = change.items if isinstance(change, watching.Synced) else (change.event.object,)
                 lacking -= {node["metadata"]["name"] for node in seen if _shows_gpus(node)}
+                self.waiting_for = f"GPUs of {', '.join(sorted(lacking)[:_SHOWN])}"
+        self.waiting_for = f"ClusterPolicy {installing.POLICY} to be ready"
         follow = watching.follow(self.cluster, manifests.CLUSTER_POLICY, log=self._log)
         async with contextlib.aclosing(follow) as changes:
             async for change in changes:
