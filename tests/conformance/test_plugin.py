@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpushare.agent import options
-from gpushare.allocation.shares import choose
+from gpushare.allocation.preferring import choose
 from gpushare.domain.pools import Pool
 from gpushare.errors import UsageError
 from gpushare.kubelet.plugin import endpoint_of

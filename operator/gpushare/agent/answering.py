@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from gpushare.allocation import shares
+from gpushare.allocation import preferring
 from gpushare.domain.pools import Pool
 from gpushare.kubelet.values import PreferenceRequest
 from gpushare.sharing import responses
@@ -52,7 +52,7 @@ class Answering:
 
     def prefer(self, pool: Pool, request: PreferenceRequest) -> Sequence[str]:
         """See `kubelet.values.Answers`. Empty where nothing fits, which leaves the choice to the kubelet."""
-        return shares.choose(pool, request.available, request.must_include, request.size)
+        return preferring.choose(pool, request.available, request.must_include, request.size)
 
     def _known(self, pool: Pool, options: ResponseOptions) -> _Answered:
         known = self._answered.get(pool.resource)

@@ -1,58 +1,82 @@
-"""Which devices of a pool a container should get. Called by the plugin server for GetPreferredAllocation.
+"""Which shares, or MIG instances, a request gets: by how much of their device is in use. Called by `preferring`.
 
-Whole GPUs by index, shares by how much of their device is in use. An answer is a hint: the kubelet may choose otherwise.
+The device that is less used comes first (distributed), or the more used one (packed), as in NVIDIA's device plugin; devices that
+are used alike take turns within one request. Where that decides nothing, it goes by how much of the whole GPU is in use, which
+tells MIG instances apart, then by how close the GPU is to those that the request has so far, then by index.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from gpushare.allocation.topology import Topology
 from gpushare.domain.pools import Allocation, Pool, Share
 
 
-def choose(pool: Pool, available: Sequence[str], must_include: Sequence[str], size: int) -> tuple[str, ...]:
-    """Picks `size` of the available ids, those of `must_include` first. Never raises; the same question, the same answer.
+class Usage:
+    """How much of each device and GPU is in use, while one request is answered."""
 
-    Ids that the pool no longer has are not available. Empty where the request cannot be met: too few left, a must-include
-    that is not available, or not enough different devices for `distinct`.
-    """
-    free = {share_id: pool.by_id[share_id] for share_id in available if share_id in pool.by_id}
-    required = tuple(dict.fromkeys(must_include))
-    if size < 1 or len(free) < size or len(required) > size or any(share_id not in free for share_id in required):
+    def __init__(
+        self, pool: Pool, free: Iterable[Share], ghosts: Mapping[int, int], topology: Topology | None = None
+    ) -> None:
+        """What is healthy and not free is in use. So are `ghosts`, by index of the GPU: held, but no longer in the pool."""
+        self._sign = -1 if pool.allocation is Allocation.PACKED else 1
+        self._topology = topology
+        self._ghosts = ghosts
+        healthy = [share for share in pool.shares if share.healthy]
+        self._devices = Counter(share.id.device for share in healthy)
+        self._gpus = Counter(share.gpu_index for share in healthy)
+        for share in free:
+            self._devices[share.id.device] -= 1
+            self._gpus[share.gpu_index] -= 1
+        self._taken: Counter[str] = Counter()
+        self._near: set[int] = set()
+        """GPUs of which the request has something."""
+
+    def take(self, share: Share) -> None:
+        """Counts one more as in use."""
+        self._devices[share.id.device] += 1
+        self._gpus[share.gpu_index] += 1
+        self._taken[share.id.device] += 1
+        self._near.add(share.gpu_index)
+
+    def rank(self, share: Share) -> tuple[int, int, int, int]:
+        """The share of the lowest rank is to be taken next."""
+        gpu, topology = share.gpu_index, self._topology
+        ghosts = self._ghosts.get(gpu, 0)
+        return (
+            self._sign * (self._devices[share.id.device] + ghosts),
+            self._taken[share.id.device],
+            self._sign * (self._gpus[gpu] + ghosts),
+            -sum(topology.score(gpu, other) for other in self._near) if topology is not None else 0,
+        )
+
+
+def pick(pool: Pool, free: Iterable[Share], required: Sequence[Share], size: int, usage: Usage) -> tuple[Share, ...]:
+    """The required shares, then the best of the free ones; empty where not enough of them may go together."""
+    is_distinct = pool.allocation is Allocation.DISTINCT
+    held = {share.id.device for share in required}
+    if is_distinct and len(held) < len(required):
         return ()
-    ordered = sorted((share for share in free.values() if str(share.id) not in required), key=_place)
-    if len(free) == size and pool.allocation is not Allocation.DISTINCT:
-        return required + tuple(str(share.id) for share in ordered)
-    if not any(share.id.number is not None for share in free.values()):
-        return required + tuple(str(share.id) for share in ordered[: size - len(required)])
-    return _choose_shares(pool, ordered, required, size)
-
-
-def _choose_shares(pool: Pool, ordered: Sequence[Share], required: tuple[str, ...], size: int) -> tuple[str, ...]:
-    total = Counter(share.id.device for share in pool.shares)
     left: dict[str, list[Share]] = {}
-    for share in ordered:
-        left.setdefault(share.id.device, []).append(share)
-    in_use = {device: total[device] - len(shares) for device, shares in left.items()}
-    taken = Counter(pool.by_id[share_id].id.device for share_id in required)
-    if pool.allocation is Allocation.DISTINCT:
-        if max(taken.values(), default=0) > 1:
-            return ()
-        left = {device: shares for device, shares in left.items() if not taken[device]}
-    sign = -1 if pool.allocation is Allocation.PACKED else 1
+    for share in sorted(free, key=place_of):
+        if not (is_distinct and share.id.device in held):
+            left.setdefault(share.id.device, []).append(share)
+    for share in required:
+        usage.take(share)
     picked = list(required)
     while len(picked) < size and left:
-        # Equally used devices take turns within one request. What is then still equal goes by index: dicts keep order.
-        device = min(left, key=lambda device: (sign * in_use[device], taken[device]))
-        picked.append(str(left[device].pop(0).id))
-        in_use[device] += 1
-        taken[device] += 1
-        if not left[device] or pool.allocation is Allocation.DISTINCT:
+        # What is still equal goes by place: dicts keep the order in which the shares were sorted.
+        device = min(left, key=lambda device: usage.rank(left[device][0]))
+        picked.append(left[device].pop(0))
+        usage.take(picked[-1])
+        if is_distinct or not left[device]:
             del left[device]
     return tuple(picked) if len(picked) == size else ()
 
 
-def _place(share: Share) -> tuple[int, int, int]:
+def place_of(share: Share) -> tuple[int, int, int]:
+    """By GPU, MIG instance and number, whatever the ids are."""
     number = share.id.number if share.id.number is not None else -1
     return share.gpu_index, share.mig_index if share.mig_index is not None else -1, number

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from gpushare.allocation.shares import choose
+from gpushare.allocation.preferring import choose
 from gpushare.domain.pools import Allocation, Pool, Share
 from gpushare.domain.shares import ShareId
 
