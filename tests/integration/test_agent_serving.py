@@ -120,7 +120,7 @@ async def test_rename_finds_one_of_the_two(node: Machine) -> None:
         pytest.param(
             "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2, devices: [9]}]}}", id="no such GPU"
         ),
-        pytest.param("flags: {plugin: {deviceListStrategy: cdi-cri}}", id="not served yet"),
+        pytest.param("imex: {channelIDs: [0], required: true}", id="a required channel is not there"),
     ],
 )
 async def test_bad_configuration_changes_nothing(node: Machine, text: str, caplog: pytest.LogCaptureFixture) -> None:

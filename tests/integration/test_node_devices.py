@@ -1,5 +1,7 @@
 """The simulated kubelet's device manager over real gRPC sockets."""
 
+# ruff: noqa: ARG002 - the parameters are those of the protocol
+
 from __future__ import annotations
 
 import asyncio

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from gpushare.agent import connecting
 from gpushare.agent import options as options_
-from gpushare.agent.options import AgentOptions
 from gpushare.agent.running import Agent
-from gpushare.agent.settings import CONTAINER_DRIVER_ROOT
 from gpushare.errors import UsageError
+from gpushare.host.driver_files import find_root
 from gpushare.host.files import HostFiles
 from gpushare.host.mps import MpsMachine
 from gpushare.nvml.port import Nvml
@@ -41,7 +40,8 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     log_as_json()
     # Pydantic searches every installed package for plugins at its first model, which takes 30 ms of the start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    return asyncio.run(_until_signal(argv, environ, connecting.find_library(_driver_root(options))))
+    library = connecting.find_library(options.flags.plugin.container_driver_root)
+    return asyncio.run(_until_signal(argv, environ, library))
 
 
 async def _until_signal(argv: Sequence[str], environ: Mapping[str, str], library: str) -> int:
@@ -75,11 +75,7 @@ async def run(
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
         return _FAILED
     files = HostFiles(root)
-    mps = MpsMachine(files, environ, _driver_root(options), log)
+    driver = find_root(files, options.flags.plugin.container_driver_root, options.flags.nvidia_driver_root)
+    mps = MpsMachine(files, environ, driver.seen, log)
     await Agent(options, files, nvml, mps, cluster, log).run(stop)
     return 0
-
-
-def _driver_root(options: AgentOptions) -> str:
-    said = options.flags.plugin.container_driver_root
-    return CONTAINER_DRIVER_ROOT if said is None else said

@@ -8,28 +8,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from gpushare import names
 from gpushare.errors import UsageError
+from gpushare.host import driver_files
 from gpushare.host.files import HostFiles
 from gpushare.kube.cluster import Cluster
 
-_LIBRARY_FOLDERS: Final = (
-    "usr/lib64",
-    "usr/lib/x86_64-linux-gnu",
-    "usr/lib/aarch64-linux-gnu",
-    "lib64",
-    "lib/x86_64-linux-gnu",
-    "lib/aarch64-linux-gnu",
-)
-"""Where a driver root has its library; the places and the order of NVIDIA's device plugin."""
 
+def find_library(driver_root: str | None) -> str:
+    """The driver's library in this container; empty: the loader has to find it.
 
-def find_library(driver_root: str) -> str:
-    """The driver's library below the driver root as this container sees it; empty: the loader has to find it."""
-    candidates = (Path(driver_root) / folder / "libnvidia-ml.so.1" for folder in _LIBRARY_FOLDERS)
-    return next((str(path.resolve()) for path in candidates if path.exists()), "")
+    `driver_root`: where somebody said that this container sees the driver's root; None: not said.
+    """
+    files = HostFiles(Path("/"))
+    found = driver_files.find_library(files, driver_files.find_root(files, driver_root, None))
+    return str(found.resolve()) if found is not None else ""
 
 
 def connect(

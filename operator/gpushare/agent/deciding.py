@@ -6,7 +6,7 @@ Decides only. The agent carries it out, so that a configuration that is refused 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpushare.agent import settings
 from gpushare.agent.options import AgentOptions
@@ -104,7 +104,7 @@ class Decider:
             if isinstance(wanted, _Candidate) and not wanted.problems:
                 return _decision(wanted, wanted.source, resources)
             refusal = wanted.problems if isinstance(wanted, _Candidate) else wanted
-        before = self._candidate(in_force.content, in_force.mig_strategy, inventory) if in_force else None
+        before = self._candidate(in_force, inventory) if in_force else None
         if isinstance(before, _Candidate):
             # Should it not fit any more (an index whose GPU is gone), its pools are the devices unshared.
             return _decision(before, in_force, resources, refusal=refusal or before.problems)
@@ -114,16 +114,16 @@ class Decider:
     def _try(self, assignment: Assignment, inventory: Inventory | None) -> _Candidate | tuple[Problem, ...]:
         if assignment.problem is not None:
             return (assignment.problem,)
-        return self._candidate(assignment.content, assignment.mig_strategy, inventory)
+        wanted = LastGood(
+            content=assignment.content, mig_strategy=assignment.mig_strategy, name=assignment.name, config=None
+        )
+        return self._candidate(wanted, inventory)
 
-    def _candidate(
-        self, content: str, mig_strategy: str, inventory: Inventory | None
-    ) -> _Candidate | tuple[Problem, ...]:
-        parsed = self._parse(content)
+    def _candidate(self, source: LastGood, inventory: Inventory | None) -> _Candidate | tuple[Problem, ...]:
+        parsed = self._parse(source.content)
         if parsed.config is None:
             return parsed.problems
-        source = LastGood(content=content, mig_strategy=mig_strategy, config=parsed.config)
-        return self._build(source, parsed.config, inventory, parsed.warnings)
+        return self._build(replace(source, config=parsed.config), parsed.config, inventory, parsed.warnings)
 
     def _plain(self, mig_strategy: str, inventory: Inventory | None) -> _Candidate:
         source = LastGood(content="", mig_strategy=mig_strategy, config=None)
@@ -133,9 +133,11 @@ class Decider:
         self, source: LastGood, config: SharingConfig, inventory: Inventory | None, warnings: tuple[Problem, ...]
     ) -> _Candidate:
         settled = settings.settle(self._options, config, source.mig_strategy)
-        responses, missing = settings.read_response_options(settled, self._files)
+        responses = settings.read_response_options(settled, self._files)
+        missing = settings.find_missing_channels(settled, responses)
+        is_required = settled.config.imex.required
         built = building.build_pools(inventory or Inventory(), settled.config, settled.mig_strategy)
-        problems = (*settled.problems, *missing, *built.problems)
+        problems = (*(missing if is_required else ()), *built.problems)
         if problems and not built.problems:
             built = building.build_pools(inventory or Inventory(), SharingConfig(), settled.mig_strategy)
         about_devices = (*built.unserved, *built.warnings) if inventory is not None else ()
@@ -145,7 +147,7 @@ class Decider:
             responses=responses,
             pools=built.pools,
             problems=problems,
-            notes=(*settled.warnings, *warnings, *about_devices),
+            notes=(*(missing if not is_required else ()), *warnings, *about_devices),
         )
 
     def _parse(self, content: str) -> ParsedSharing:

@@ -28,6 +28,8 @@ class HolderWatch:
         """Calls `on_read` after each reading, and `on_change` after one that was different from the last."""
         self.holders: Sequence[ContainerDevices] = ()
         """In order of namespace, pod and container."""
+        self.is_current = False
+        """Whether the kubelet answered when it was last asked."""
         self._socket = socket
         self._executor = executor
         self._on_read = on_read
@@ -67,6 +69,8 @@ class HolderWatch:
         from gpushare.kubelet.podresources import read_holders  # late: after the first list
 
         with contextlib.suppress(KubeletError):
+            self.is_current = False
             found = await self._loop.run_in_executor(self._executor, read_holders, self._socket)
+            self.is_current = True
             return tuple(sorted(found, key=lambda holder: (holder.namespace, holder.pod, holder.container)))
         return self.holders

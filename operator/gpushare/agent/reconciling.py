@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import TypeVar
 
 from gpushare.agent import allocations
-from gpushare.agent.answering import Answering
 from gpushare.agent.deciding import Assignment, Decider, Decision
 from gpushare.agent.memory import Memory
 from gpushare.api.sharing import OnShrink
 from gpushare.domain.devices import Inventory
-from gpushare.domain.pools import Pool
 from gpushare.errors import Problem
 from gpushare.host.state import LastGood
 from gpushare.kubelet.values import ContainerDevices
@@ -28,21 +26,19 @@ class Reconciler:
     def __init__(
         self,
         decider: Decider,
-        serve: Callable[[Mapping[str, Pool]], Awaitable[object]],
-        answering: Answering,
+        serve: Callable[[Decision, Inventory | None], Awaitable[Decision]],
         memory: Memory,
         executor: Executor,
         *,
         read_holders: Callable[[], Awaitable[Sequence[ContainerDevices]]],
     ) -> None:
-        """Begins with the configuration that the memory holds."""
+        """Begins with the configuration that the memory holds. `serve` returns the decision as this host can have it."""
         self.decision: Decision | None = None
         """The last one, carried out."""
         self.is_held_back = False
         """Whether the assigned configuration waits for pods to go."""
         self._decider = decider
         self._serve = serve
-        self._answering = answering
         self._memory = memory
         self._executor = executor
         self._read_holders = read_holders
@@ -60,9 +56,9 @@ class Reconciler:
         before = await self._before_shrinking(decision, inventory)
         self.is_held_back = False
         if before is not None:
-            decision = await self._apply_unless_in_use(decision, before)
+            decision = await self._apply_unless_in_use(decision, before, inventory)
         else:
-            await self._apply(decision)
+            decision = await self._apply(decision, inventory)
         self.decision = decision
         return decision
 
@@ -81,17 +77,16 @@ class Reconciler:
             return None
         return await self._decide(None, inventory)
 
-    async def _apply_unless_in_use(self, decision: Decision, before: Decision) -> Decision:
+    async def _apply_unless_in_use(self, decision: Decision, before: Decision, inventory: Inventory | None) -> Decision:
         refused = self._refusal(await self._read_holders(), decision, before)
         if refused is None:
-            await self._apply(decision)
+            decision = await self._apply(decision, inventory)
             # A pod may have been given what was just taken away; read again, since the kubelet has the new list by now.
             refused = self._refusal(await self._read_holders(), decision, before)
         if refused is None:
             return decision
         self.is_held_back = True
-        await self._apply(refused)
-        return refused
+        return await self._apply(refused, inventory)
 
     def _refusal(self, holders: Sequence[ContainerDevices], decision: Decision, before: Decision) -> Decision | None:
         beyond = allocations.shrink_beyond(holders, before.pools, decision.pools)
@@ -106,11 +101,9 @@ class Reconciler:
         )
         return replace(before, refusal=problems)
 
-    async def _apply(self, decision: Decision) -> None:
-        # First the way of answering: a share of the new list must not be answered in the old way.
-        self._answering.options = decision.responses
+    async def _apply(self, decision: Decision, inventory: Inventory | None) -> Decision:
         self._remember(decision)
-        await self._serve(decision.pools)
+        return await self._serve(decision, inventory)
 
     def _remember(self, decision: Decision) -> None:
         state = self._memory.state

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 
 from gpushare.agent.answering import Answering
 from gpushare.agent.deciding import Assignment, Decider, Decision
+from gpushare.agent.describing import Describer
 from gpushare.agent.devices import DeviceWatch
 from gpushare.agent.health import Checks
 from gpushare.agent.holding import HolderWatch
+from gpushare.agent.host_watching import HostWatch
 from gpushare.agent.keeping import keep
 from gpushare.agent.memory import Memory
 from gpushare.agent.mps_readiness import MpsReadiness
 from gpushare.agent.options import KUBELET_SOCKET, AgentOptions
 from gpushare.agent.reconciling import Reconciler
 from gpushare.agent.serving_pools import Kubelet, ServingPools
-from gpushare.domain.pools import Pool
+from gpushare.domain.devices import Inventory
 from gpushare.host.files import HostFiles
 from gpushare.host.mps import MpsMachine
 from gpushare.host.state import StateFile
@@ -84,12 +86,12 @@ class Agent:
             on_change=self._report,
         )
         self._mps = MpsReadiness(mps, log, on_change=self._wake.set)
-        answering = Answering(self._holders.see_allocate)
-        self._pools = ServingPools(self._kubelet(), answering, self._executor, log, on_change=self._report)
+        self._answering = Answering(self._holders.see_allocate)
+        self._pools = ServingPools(self._kubelet(), self._answering, self._executor, log, on_change=self._report)
+        self._describer = Describer(options, files, log)
         self._reconciler = Reconciler(
             Decider(options, self._files),
             self._serve,
-            answering,
             self._memory,
             self._executor,
             read_holders=self._holders.read,
@@ -150,6 +152,7 @@ class Agent:
             self._mps.run,
             self._pass_on_change,
             self._watch_holders,
+            self._watch_host,
         ]
         if self._options.config_file:
             works.append(self._follow_file)
@@ -175,8 +178,16 @@ class Agent:
             self._report(urgent=is_news)
             await self._wake.wait()
 
-    async def _serve(self, wanted: Mapping[str, Pool]) -> None:
-        await self._pools.apply(await self._mps.offerable(wanted))
+    async def _serve(self, decision: Decision, inventory: Inventory | None) -> Decision:
+        # In this order: what is offered is described, and no share of a new list is answered in the old way.
+        decision = await self._loop.run_in_executor(self._executor, self._describer.describe, decision, inventory)
+        self._answering.options = decision.responses
+        await self._pools.apply(await self._mps.offerable(decision.pools))
+        return decision
+
+    async def _watch_host(self) -> None:
+        watch = HostWatch(self._files, self._describer, self._holders, self._executor, on_change=self._wake.set)
+        await watch.run(lambda: self._reconciler.decision)
 
     async def _first_answers(self) -> None:
         """Waits for driver and configuration, but not for long: a node must not lose its GPUs to a slow API server."""

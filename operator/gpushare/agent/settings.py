@@ -6,22 +6,19 @@ the text, then the default.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from gpushare.agent.options import AgentOptions
 from gpushare.api.sharing import Flags, Imex, ListStrategy, PluginFlags, SharingConfig
 from gpushare.domain.devices import MigStrategy
 from gpushare.errors import Problem
 from gpushare.host.devices import read_control_devices, read_imex_channels
+from gpushare.host.driver_files import find_device_root, find_root
 from gpushare.host.files import HostFiles
 from gpushare.sharing.responses import ResponseOptions
 
 F = TypeVar("F", Flags, PluginFlags)
-
-CONTAINER_DRIVER_ROOT: Final = "/driver-root"
-_SERVED: Final = frozenset({ListStrategy.ENVVAR, ListStrategy.VOLUME_MOUNTS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +29,6 @@ class Settings:
     """With the flags of the command line in the place of those of the text."""
     mig_strategy: MigStrategy
     list_strategies: frozenset[ListStrategy]
-    problems: tuple[Problem, ...] = ()
-    """Why this cannot be served."""
-    warnings: tuple[Problem, ...] = ()
 
 
 def settle(options: AgentOptions, config: SharingConfig, policy_strategy: str) -> Settings:
@@ -48,42 +42,44 @@ def settle(options: AgentOptions, config: SharingConfig, policy_strategy: str) -
         required=config.imex.required if options.imex_required is None else options.imex_required,
     )
     merged = replace(config, flags=flags, imex=imex)
-    # On the command line it is no fault of the text, and no reason to serve nothing: the rest of them serve.
-    from_text = said.plugin.device_list_strategy is None
-    wanted = frozenset(flags.plugin.device_list_strategy or (ListStrategy.ENVVAR,))
-    unserved = tuple(_unserved(wanted, "flags.plugin.deviceListStrategy" if from_text else "--device-list-strategy"))
     return Settings(
         config=merged,
         mig_strategy=strategy,
-        list_strategies=(wanted & _SERVED) or frozenset({ListStrategy.ENVVAR}),
-        problems=unserved if from_text else (),
-        warnings=() if from_text else unserved,
+        list_strategies=frozenset(flags.plugin.device_list_strategy or (ListStrategy.ENVVAR,)),
     )
 
 
-def read_response_options(settings: Settings, files: HostFiles) -> tuple[ResponseOptions, tuple[Problem, ...]]:
-    """How containers are answered under these settings on this host, and what of it the host does not have."""
+def read_response_options(settings: Settings, files: HostFiles) -> ResponseOptions:
+    """How containers are answered under these settings on this host."""
     flags, plugin = settings.config.flags, settings.config.flags.plugin
-    driver_root = CONTAINER_DRIVER_ROOT if plugin.container_driver_root is None else plugin.container_driver_root
-    channels = read_imex_channels(files, driver_root, settings.config.imex.channel_ids)
+    root = find_root(files, plugin.container_driver_root, flags.nvidia_driver_root)
     features = {"gdrcopy": flags.gdrcopy_enabled, "gds": flags.gds_enabled, "mofed": flags.mofed_enabled}
     options = ResponseOptions(
         list_strategies=settings.list_strategies,
         pass_device_specs=bool(plugin.pass_device_specs),
-        control_devices=read_control_devices(files, driver_root),
-        dev_root=flags.nvidia_dev_root or flags.nvidia_driver_root or "/",
+        control_devices=read_control_devices(files, root.seen),
+        dev_root=find_device_root(files, root, flags.nvidia_dev_root).on_host,
         mps_root=flags.mps_root or "",
-        imex_channels=channels,
+        imex_channels=read_imex_channels(files, root.seen, settings.config.imex.channel_ids),
         features=frozenset(name for name, enabled in features.items() if enabled),
     )
     if plugin.device_id_strategy is not None:
         options = replace(options, id_strategy=plugin.device_id_strategy)
     if plugin.cdi_annotation_prefix is not None:
         options = replace(options, cdi_annotation_prefix=plugin.cdi_annotation_prefix)
-    if settings.config.imex.required and channels != settings.config.imex.channel_ids:
-        message = "a required IMEX channel has no device node on this host; create it, or set imex.required to false"
-        return options, (Problem(path="imex.channelIDs", message=message),)
-    return options, ()
+    return options
+
+
+def find_missing_channels(settings: Settings, responses: ResponseOptions) -> tuple[Problem, ...]:
+    """IMEX channels that containers should get and this host does not have; whether that matters is `imex.required`."""
+    missing = [number for number in settings.config.imex.channel_ids if number not in responses.imex_channels]
+    if not missing:
+        return ()
+    listed = ", ".join(map(str, missing))
+    message = f"channel {listed} has no device node on this host, so containers do not get it"
+    if settings.config.imex.required:
+        message = f"channel {listed} is required and has no device node on this host; create it, or set imex.required to false"
+    return (Problem(path="imex.channelIDs", message=message),)
 
 
 def _over(first: F, second: F) -> F:
@@ -94,9 +90,3 @@ def _over(first: F, second: F) -> F:
 
 def _strategy_of(text: str) -> MigStrategy | None:
     return MigStrategy(text) if text in set(MigStrategy) else None
-
-
-def _unserved(wanted: frozenset[ListStrategy], path: str) -> Iterator[Problem]:
-    for strategy in sorted(wanted - _SERVED):
-        message = f'"{strategy}" is not served by this version; use {" or ".join(sorted(_SERVED))}'
-        yield Problem(path=path, message=message)

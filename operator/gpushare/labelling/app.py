@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from gpushare.agent import connecting
-from gpushare.agent.settings import CONTAINER_DRIVER_ROOT
 from gpushare.errors import UsageError
 from gpushare.labelling import options as options_
 from gpushare.labelling.running import Labelling, Signals
@@ -39,8 +38,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     log_as_json()
     # Pydantic would search every installed package for plugins at its first model.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    said = options.flags.plugin.container_driver_root
-    library = connecting.find_library(CONTAINER_DRIVER_ROOT if said is None else said)
+    library = connecting.find_library(options.flags.plugin.container_driver_root)
     return asyncio.run(_until_signal(argv, environ, library))
 
 

@@ -75,6 +75,11 @@ class ResponseOptions:
     """Those of them that have a CDI device."""
 
     @property
+    def uses_cdi(self) -> bool:
+        """Whether CDI names devices, be it alone or beside others."""
+        return not self.list_strategies.isdisjoint(_CDI_STRATEGIES)
+
+    @property
     def cdi_only(self) -> bool:
         """Whether nothing but CDI names devices; then none is named in the environment."""
         return self.list_strategies <= _CDI_STRATEGIES

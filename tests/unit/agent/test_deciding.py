@@ -27,6 +27,8 @@ def text(replicas: int, more: str = "") -> str:
 GOOD, OTHER = text(4), text(2)
 BROKEN = "sharing: 1"
 NO_FIT = text(4, ", devices: [7]")
+WISHED = "imex: {channelIDs: [0]}"
+REQUIRED = "imex: {channelIDs: [0], required: true}"
 LAST_GOOD = LastGood(content=GOOD, mig_strategy="", config=None)
 
 
@@ -59,7 +61,8 @@ def decide(
         pytest.param(NO_FIT, LAST_GOOD, 8, GOOD, True, id="what does not fit keeps what is"),
         pytest.param(BROKEN, None, 2, None, True, id="unreadable from the start"),
         pytest.param(NO_FIT, None, 2, None, True, id="does not fit from the start"),
-        pytest.param("flags: {plugin: {deviceListStrategy: cdi-cri}}", LAST_GOOD, 8, GOOD, True, id="not served yet"),
+        pytest.param(REQUIRED, LAST_GOOD, 8, GOOD, True, id="a channel that is not there keeps what is"),
+        pytest.param(WISHED, LAST_GOOD, 2, WISHED, False, id="a channel that need not be there"),
     ],
 )
 def test_decide(

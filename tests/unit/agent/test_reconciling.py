@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from gpushare.agent.answering import Answering
-from gpushare.agent.deciding import Assignment, Decider
+from gpushare.agent.deciding import Assignment, Decider, Decision
 from gpushare.agent.memory import Memory
 from gpushare.agent.options import AgentOptions
 from gpushare.agent.reconciling import Reconciler
-from gpushare.domain.pools import Pool
+from gpushare.domain.devices import Inventory
 from gpushare.host.files import HostFiles
 from gpushare.host.state import StateFile
 from gpushare.kubelet.values import ContainerDevices
@@ -35,9 +34,9 @@ class Pools:
     def __init__(self) -> None:
         self.applied: list[int] = []
 
-    async def apply(self, wanted: Mapping[str, Pool]) -> bool:
-        self.applied.append(len(wanted[GPU].shares))
-        return True
+    async def serve(self, decision: Decision, _: Inventory | None) -> Decision:
+        self.applied.append(len(decision.pools[GPU].shares))
+        return decision
 
 
 class Passes:
@@ -51,8 +50,7 @@ class Passes:
         self.memory = Memory(StateFile(folder / "state.json", LOG), self.executor)
         self.reconciler = Reconciler(
             Decider(AgentOptions(), files),
-            self.pools.apply,
-            Answering(lambda: None),
+            self.pools.serve,
             self.memory,
             self.executor,
             read_holders=self.read_holders,

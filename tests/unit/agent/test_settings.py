@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from gpushare.agent.options import AgentOptions, parse
-from gpushare.agent.settings import read_response_options, settle
+from gpushare.agent.settings import find_missing_channels, read_response_options, settle
 from gpushare.api.sharing import Flags, IdStrategy, Imex, ListStrategy, PluginFlags, SharingConfig
 from gpushare.domain.devices import MigStrategy
 from gpushare.domain.pools import Allocation
 from gpushare.host.files import HostFiles
 from gpushare.sharing.responses import ResponseOptions
+from support.driver_roots import install_driver
 
 
 @pytest.mark.parametrize(
@@ -50,26 +51,22 @@ def test_flags_beat_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "text", "served", "problems", "warnings"),
+    ("said", "text", "expected"),
     [
-        pytest.param(None, None, {"envvar"}, 0, 0, id="default"),
-        pytest.param(None, ("volume-mounts",), {"volume-mounts"}, 0, 0, id="served"),
-        pytest.param(None, ("cdi-cri", "envvar"), {"envvar"}, 1, 0, id="text asks too much"),
-        pytest.param(("cdi-annotations", "cdi-cri"), None, {"envvar"}, 0, 2, id="command line asks too much"),
+        pytest.param(None, None, {"envvar"}, id="default"),
+        pytest.param(None, ("volume-mounts",), {"volume-mounts"}, id="the text"),
+        pytest.param(("cdi-annotations", "cdi-cri"), ("envvar",), {"cdi-annotations", "cdi-cri"}, id="the flag"),
     ],
 )
-def test_list_strategies(
-    said: tuple[str, ...] | None, text: tuple[str, ...] | None, served: set[str], problems: int, warnings: int
-) -> None:
-    """What is not served yet is a problem of the text, and a warning where the command line says it."""
+def test_list_strategies(said: tuple[str, ...] | None, text: tuple[str, ...] | None, expected: set[str]) -> None:
+    """Flag, then text; the policy has said it by a variable."""
 
     def flags(words: tuple[str, ...] | None) -> Flags:
         return Flags(plugin=PluginFlags(device_list_strategy=tuple(map(ListStrategy, words)) if words else None))
 
     settings = settle(AgentOptions(flags=flags(said)), SharingConfig(flags=flags(text)), "")
 
-    assert settings.list_strategies == served
-    assert (len(settings.problems), len(settings.warnings)) == (problems, warnings)
+    assert settings.list_strategies == expected
 
 
 def test_response_options(tmp_path: Path) -> None:
@@ -80,9 +77,9 @@ def test_response_options(tmp_path: Path) -> None:
     argv = ["--pass-device-specs", "--driver-root=/r", "--device-id-strategy=index", "--cdi-annotation-prefix=p/"]
     settings = settle(parse([*argv, "--gds-enabled", "--imex-channel-ids=0"], {}), SharingConfig(), "")
 
-    options, problems = read_response_options(settings, HostFiles(tmp_path))
+    options = read_response_options(settings, HostFiles(tmp_path))
 
-    assert problems == ()
+    assert find_missing_channels(settings, options) == ()
     assert options == ResponseOptions(
         pass_device_specs=True,
         control_devices=("/dev/nvidiactl",),
@@ -94,12 +91,32 @@ def test_response_options(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("required", [False, True])
-def test_missing_channel(tmp_path: Path, *, required: bool) -> None:
-    """Left out, or refused where it is required."""
+@pytest.mark.parametrize(
+    ("required", "saying"),
+    [
+        pytest.param(False, "channel 0 has no device node on this host, so containers do not get it", id="wished for"),
+        pytest.param(True, "channel 0 is required and has no device node on this host; create it, or", id="required"),
+    ],
+)
+def test_missing_channel(tmp_path: Path, *, required: bool, saying: str) -> None:
+    """Left out, and said in either case."""
     settings = settle(AgentOptions(), SharingConfig(imex=Imex(channel_ids=(0,), required=required)), "")
 
-    options, problems = read_response_options(settings, HostFiles(tmp_path))
+    options = read_response_options(settings, HostFiles(tmp_path))
 
     assert options.imex_channels == ()
-    assert [problem.path for problem in problems] == (["imex.channelIDs"] if required else [])
+    (problem,) = find_missing_channels(settings, options)
+    assert problem.path == "imex.channelIDs"
+    assert problem.message.startswith(saying)
+
+
+def test_driver_of_the_host(tmp_path: Path) -> None:
+    """Device nodes are where the host has them, although the driver is said to have a root of its own."""
+    install_driver(tmp_path / "host")
+    (tmp_path / "host/dev").mkdir()
+    (tmp_path / "host/dev/nvidiactl").touch()
+    settings = settle(parse(["--driver-root=/run/nvidia/driver"], {}), SharingConfig(), "")
+
+    options = read_response_options(settings, HostFiles(tmp_path))
+
+    assert (options.dev_root, options.control_devices) == ("/", ("/dev/nvidiactl",))
