@@ -47,7 +47,8 @@ class Reconciler:
         self._store = store
         self._effects = effects
         self._poster = poster
-        self.search = ConfigMapSearch(cluster, lambda: request("elsewhere", 0.0), log)
+        namespace = store.settings.namespace
+        self.search = ConfigMapSearch(cluster, namespace, lambda: request("elsewhere", 0.0), log)
         """To be run beside the passes."""
         self._request = request
         self._log = log

@@ -24,16 +24,17 @@ _FIRST_SECONDS = 2.0
 class ConfigMapSearch:
     """Knows in which namespaces a ConfigMap of one name is."""
 
-    def __init__(self, cluster: Cluster, on_change: Callable[[], None], log: logging.Logger) -> None:
-        """`on_change` is called when `found` has changed."""
+    def __init__(self, cluster: Cluster, namespace: str, on_change: Callable[[], None], log: logging.Logger) -> None:
+        """`namespace` is ours, which does not count; `on_change` is called when `found` has changed."""
         self._cluster = cluster
+        self._namespace = namespace
         self._on_change = on_change
         self._log = log
         self._name = ""
         self._asked = asyncio.Event()
         self._listed = asyncio.Event()
         self.found: frozenset[ObjectKey] = frozenset()
-        """Where it is, in whatever namespaces."""
+        """Where it is, but for our own namespace: that it is there is told by another watch, which may be slower."""
 
     async def look_for(self, name: str) -> None:
         """Looks for that name from now on, for none where it is empty.
@@ -66,14 +67,15 @@ class ConfigMapSearch:
         follow = watching.follow(self._cluster, manifests.CONFIG_MAP, fields=f"metadata.name={name}", log=self._log)
         async with contextlib.aclosing(follow) as changes:
             async for change in changes:
-                before, self.found = self.found, _after(self.found, change)
+                before, self.found = self.found, self._after(change)
                 if self._listed.is_set() and before != self.found:
                     self._on_change()
                 self._listed.set()
 
-
-def _after(found: frozenset[ObjectKey], change: Change) -> frozenset[ObjectKey]:
-    if isinstance(change, Synced):
-        return frozenset(map(manifests.key_of, change.items))
-    key = manifests.key_of(change.event.object)
-    return found - {key} if change.event.type is EventType.DELETED else found | {key}
+    def _after(self, change: Change) -> frozenset[ObjectKey]:
+        if isinstance(change, Synced):
+            found = frozenset(map(manifests.key_of, change.items))
+        else:
+            key = manifests.key_of(change.event.object)
+            found = self.found - {key} if change.event.type is EventType.DELETED else self.found | {key}
+        return frozenset(key for key in found if key.namespace != self._namespace)

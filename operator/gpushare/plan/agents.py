@@ -70,8 +70,11 @@ def condition_of(node: Node, agent: Agent | None) -> Condition:
         agent: None where none is meant to run.
     """
     if agent is None:
-        message = f"label {names.LABEL_DEPLOY_DEVICE_PLUGIN} keeps the agent away from {node.name}"
-        return Condition(type=AGENT_READY, status="Unknown", reason="NotDeployed", message=message)
+        message = (
+            f"label {names.LABEL_DEPLOY_DEVICE_PLUGIN} keeps the agent away from {node.name}: "
+            "its GPUs are not offered, and what was reported is outdated"
+        )
+        return Condition(type=AGENT_READY, status="False", reason="NotDeployed", message=message)
     if agent.ready:
         return Condition(
             type=AGENT_READY, status="True", reason="Ready", message=f"the agent of {node.name} is at work"

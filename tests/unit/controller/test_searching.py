@@ -29,7 +29,7 @@ class Searching:
         self.cluster = MemoryCluster()
         self.told = 0
         self._changed = asyncio.Event()
-        self.search = ConfigMapSearch(self.cluster, self._tell, LOG)
+        self.search = ConfigMapSearch(self.cluster, "gpu-operator", self._tell, LOG)
 
     def _tell(self) -> None:
         self.told += 1
@@ -79,6 +79,20 @@ async def test_found_later(searching_: Searching) -> None:
     await searching_.until("other")
 
     assert searching_.told == 3
+
+
+async def test_own_namespace_is_no_other(searching_: Searching) -> None:
+    """What is where it belongs is nowhere else, whether it was there before or comes later."""
+    await searching_.create("gpu-operator")
+    await searching_.search.look_for("sharing")
+    assert searching_.search.found == frozenset()
+
+    await searching_.cluster.delete(manifests.CONFIG_MAP, "sharing", "gpu-operator")
+    await searching_.create("gpu-operator")
+    await searching_.create("default")
+    await searching_.until("default")
+
+    assert searching_.told == 1
 
 
 async def test_not_missing_any_more(searching_: Searching) -> None:

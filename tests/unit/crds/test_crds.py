@@ -14,8 +14,9 @@ import yaml
 from gpushare import data
 from gpushare.agent import reporting
 from gpushare.agent.deciding import Decision
+from gpushare.agent.facts import Facts
 from gpushare.agent.options import AgentOptions
-from gpushare.agent.reporting import Facts, build_status
+from gpushare.agent.reporting import build_status
 from gpushare.agent.settings import settle
 from gpushare.api.sharing import SharingConfig
 from gpushare.domain import gpunode, manifests
@@ -69,6 +70,20 @@ def lines_of(schema: dict[str, Any], path: str = "") -> Iterator[str]:
         yield from lines_of(field.get("items", {}), f"{place}[]")
         if isinstance(extra := field.get("additionalProperties"), dict):
             yield f"{place}.*: {'int-or-string' if 'anyOf' in extra else extra['type']}"
+
+
+def undescribed(schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    for name, field in schema.get("properties", {}).items():
+        place = f"{path}.{name}" if path else name
+        if not field.get("description") and place not in {"apiVersion", "kind", "metadata"}:
+            yield place
+        yield from undescribed(field, place)
+        yield from undescribed(field.get("items", {}), place)
+
+
+def test_everything_is_explained() -> None:
+    """`kubectl explain` says something of every field of ours; those that all kinds have it explains by itself."""
+    assert list(undescribed(schema_of("gpushare.dev_gpunodes.yaml"))) == []
 
 
 @pytest.mark.parametrize("file", FILES)

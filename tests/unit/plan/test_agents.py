@@ -80,10 +80,12 @@ def _condition(gpu_node: GPUNode) -> Condition:
 
 
 def test_kept_away() -> None:
-    """Where a person keeps the agent away nobody waits for it, and nothing is wrong."""
-    found, _ = settle(snapshot(node(**{names.LABEL_DEPLOY_DEVICE_PLUGIN: "false"})))
+    """Where a person keeps the agent away nobody waits for it, the node is not counted, and its GPUNode says so."""
+    away = node("gpu02", **{names.LABEL_DEPLOY_DEVICE_PLUGIN: "false"})
+    found, _ = settle(snapshot(node(), away))
 
-    condition = _condition(found.gpu_nodes[0])
-    assert (condition.status, condition.reason) == ("Unknown", "NotDeployed")
+    condition = _condition(next(gpu_node for gpu_node in found.gpu_nodes if gpu_node.name == "gpu02"))
+    assert (condition.status, condition.reason) == ("False", "NotDeployed")
     assert names.LABEL_DEPLOY_DEVICE_PLUGIN in condition.message
-    assert condition_of(found, "RolledOut").status == "True"
+    rolled_out = condition_of(found, "RolledOut")
+    assert (rolled_out.status, rolled_out.message) == ("True", "applied on 1 of 1 GPU node: unshared on 1 node")
