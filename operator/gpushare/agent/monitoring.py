@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpushare.agent import reporting
-from gpushare.agent.reporting import Facts
+from gpushare.agent.facts import Facts, build_resources
 from gpushare.serving import metrics
 from gpushare.serving.http import Request, Response
 from gpushare.serving.metrics import Gauge, Metrics
@@ -54,7 +53,7 @@ class Monitoring:
             value=not facts.decision.refusal,
             labels={"revision": facts.decision.revision or ""},
         )
-        for resource in reporting.build_resources(facts.pools, facts.holders):
+        for resource in build_resources(facts.pools, facts.holders):
             for state, count in (
                 ("healthy", resource.healthy),
                 ("unhealthy", resource.total - resource.healthy),

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from gpushare.agent import allocations
-from gpushare.agent.deciding import Decision
-from gpushare.domain import gpunode
-from gpushare.domain.conditions import Condition
+from gpushare.agent.conditions import build_conditions
+from gpushare.agent.facts import Facts, build_resources, find_overuse, find_waiting
 from gpushare.domain.devices import GPU, Health, Inventory, MigInstance
-from gpushare.domain.gpunode import ContainerAllocation, ResourceStatus, Summary
-from gpushare.domain.pools import Pool
-from gpushare.errors import Problem
-from gpushare.kubelet.lifecycle import Standing
-from gpushare.kubelet.values import ContainerDevices
+from gpushare.domain.gpunode import ContainerAllocation, Summary
 
 MAX_BYTES: Final = 128 * 1024
 """A status longer than that loses the ends of its longest lists; objects of 1.5 MB are refused by the API server."""
-_MAX_MESSAGE: Final = 1024
 _NOTE_BYTES: Final = 64
 """Room for the note about what was left out of a list."""
 _ALLOCATIONS: Final = "allocations"
@@ -28,28 +21,15 @@ _SHRINKING: Final = (_ALLOCATIONS, "devices", "problems")
 """Lists that can be long, what is missed least first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """Everything that a status tells, at one moment."""
-
-    decision: Decision
-    generation: int | None
-    """Of the GPUNode whose configuration was decided on."""
-    inventory: Inventory | None
-    failure: str
-    """Why the driver does not answer; empty when it does."""
-    pools: Mapping[str, Pool]
-    standings: Mapping[str, Standing]
-    waiting: Mapping[str, str] = field(default_factory=dict)
-    """Why the shares of a resource are not offered while its MPS daemon does not run; empty where it does."""
-    holders: Sequence[ContainerDevices] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
 def build_status(facts: Facts) -> dict[str, Any]:
     """The status in the form of the API, at most `MAX_BYTES` long. The times of its conditions are still missing."""
     inventory = facts.inventory or Inventory()
-    problems = (*(facts.decision.refusal or facts.decision.notes), *_waiting(facts), *inventory.problems)
+    problems = (
+        *(facts.decision.refusal or facts.decision.notes),
+        *find_overuse(facts),
+        *find_waiting(facts),
+        *inventory.problems,
+    )
     cuda = inventory.cuda_version
     held = allocations.build_allocations(facts.holders, facts.pools, inventory)
     status: dict[str, Any] = {
@@ -70,28 +50,6 @@ def build_status(facts: Facts) -> dict[str, Any]:
     if facts.decision.revision is not None:
         status["appliedRevision"] = facts.decision.revision
     return truncated(status)
-
-
-def build_resources(pools: Mapping[str, Pool], holders: Iterable[ContainerDevices]) -> tuple[ResourceStatus, ...]:
-    """What the kubelet is offered, and how much of it is in use."""
-    in_use = allocations.count_allocated(holders)
-    return tuple(
-        ResourceStatus(
-            name=name,
-            strategy=pool.strategy,
-            replicas=pool.replicas,
-            total=len(pool.shares),
-            healthy=pool.healthy,
-            allocated=in_use.get(name, 0),
-        )
-        for name, pool in sorted(pools.items())
-    )
-
-
-def build_conditions(facts: Facts) -> tuple[Condition, ...]:
-    """The agent's three conditions, and a fourth where MPS is used."""
-    always = (_config_applied(facts), _devices_ready(facts), _registered(facts))
-    return (*always, _mps_ready(facts)) if facts.waiting else always
 
 
 def truncated(status: dict[str, Any], limit: int = MAX_BYTES) -> dict[str, Any]:
@@ -132,83 +90,6 @@ def _regrouped(held: Iterable[tuple[int, dict[str, Any]]]) -> list[dict[str, Any
 
 def _bytes(value: Any) -> int:
     return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
-
-
-def _config_applied(facts: Facts) -> Condition:
-    decision = facts.decision
-    applied = decision.revision
-    in_force = (
-        "the devices are unshared" if applied is None else f"in force: {applied or 'defaults, nothing is shared'}"
-    )
-    if decision.refusal:
-        message = f"{_joined(map(str, decision.refusal))}; {in_force}"
-        return _condition(gpunode.CONFIG_APPLIED, facts, "ConfigRefused", message)
-    if applied is None:
-        return _condition(gpunode.CONFIG_APPLIED, facts, "NoConfig", f"nothing is assigned; {in_force}")
-    message = _joined((in_force, *map(str, decision.notes)))
-    return _condition(gpunode.CONFIG_APPLIED, facts, "Applied", message, good=True)
-
-
-def _devices_ready(facts: Facts) -> Condition:
-    if facts.inventory is None or facts.failure:
-        return _condition(gpunode.DEVICES_READY, facts, "DriverUnavailable", facts.failure or "not asked yet")
-    if facts.inventory.problems:
-        message = _joined(map(str, facts.inventory.problems))
-        return _condition(gpunode.DEVICES_READY, facts, "DeviceUnreadable", message)
-    sick = list(_sick(facts.inventory.gpus))
-    if sick:
-        return _condition(gpunode.DEVICES_READY, facts, "DeviceUnhealthy", _joined(sick))
-    message = f"{len(facts.inventory.gpus)} GPUs, driver {facts.inventory.driver_version}"
-    return _condition(gpunode.DEVICES_READY, facts, "Ready", message, good=True)
-
-
-def _sick(gpus: Iterable[GPU]) -> Iterator[str]:
-    for gpu in gpus:
-        if not gpu.health.healthy:
-            yield f"GPU {gpu.index}: {gpu.health.reason}"
-        for mig in gpu.mig:
-            if not mig.health.healthy:
-                yield f"MIG {gpu.index}:{mig.index}: {mig.health.reason}"
-
-
-def _registered(facts: Facts) -> Condition:
-    missing = {name: standing for name, standing in sorted(facts.standings.items()) if not standing.registered}
-    if missing:
-        message = _joined(f"{name}: {standing.message}" for name, standing in missing.items())
-        return _condition(gpunode.REGISTERED, facts, "NotRegistered", message)
-    message = f"the kubelet knows {', '.join(sorted(facts.standings)) or 'nothing yet'}"
-    return _condition(gpunode.REGISTERED, facts, "Registered", message, good=True)
-
-
-def _mps_ready(facts: Facts) -> Condition:
-    waiting = [problem.message for problem in _waiting(facts)]
-    if waiting:
-        return _condition(gpunode.MPS_READY, facts, "WaitingForMps", _joined(waiting))
-    message = f"MPS daemons run for {', '.join(sorted(facts.waiting))}"
-    return _condition(gpunode.MPS_READY, facts, "Ready", message, good=True)
-
-
-def _waiting(facts: Facts) -> tuple[Problem, ...]:
-    return tuple(
-        Problem(path="sharing.mps", message=f"the shares of {name} are not offered: {reason}")
-        for name, reason in sorted(facts.waiting.items())
-        if reason
-    )
-
-
-def _condition(type_: str, facts: Facts, reason: str, message: str, *, good: bool = False) -> Condition:
-    return Condition(
-        type=type_,
-        status="True" if good else "False",
-        reason=reason,
-        message=message,
-        observed_generation=facts.generation,
-    )
-
-
-def _joined(texts: Iterable[str]) -> str:
-    text = "; ".join(texts)
-    return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 3] + "..."
 
 
 def _device(gpu: GPU) -> dict[str, Any]:

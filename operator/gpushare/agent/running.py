@@ -31,8 +31,8 @@ from gpushare.nvml.port import Nvml
 
 if TYPE_CHECKING:
     # Everything about reporting is loaded where it is used: after the first list, which the kubelet is waiting for.
+    from gpushare.agent.facts import Facts
     from gpushare.agent.publishing import Publisher
-    from gpushare.agent.reporting import Facts
     from gpushare.domain.manifests import Manifest
 
 STATE_FILE = "/var/lib/gpushare/state.json"
@@ -118,7 +118,7 @@ class Agent:
         if decision is None:
             return None
         from gpushare import labels
-        from gpushare.agent.reporting import Facts
+        from gpushare.agent.facts import Facts
 
         inventory = self._devices.inventory
         if inventory is not None:

@@ -25,6 +25,8 @@ class LastGood:
     """The text, byte for byte."""
     mig_strategy: str
     """What was said beside the text; empty: the text decides."""
+    name: str = ""
+    """For people: the key or the file that the text came from."""
     config: SharingConfig | None
     """What the text means; None where another version wrote it, so that the text has to be read again."""
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gpushare.agent.deciding import Assignment, Decider
+from gpushare.agent.facts import Facts
 from gpushare.agent.monitoring import Monitoring
 from gpushare.agent.options import AgentOptions
-from gpushare.agent.reporting import Facts
 from gpushare.domain.devices import Inventory
 from gpushare.host.files import HostFiles
 from gpushare.kubelet.lifecycle import Standing

@@ -11,8 +11,9 @@ import pytest
 
 from gpushare.agent import reporting
 from gpushare.agent.deciding import Assignment, Decider
+from gpushare.agent.facts import Facts
 from gpushare.agent.options import AgentOptions
-from gpushare.agent.reporting import Facts, build_status, truncated
+from gpushare.agent.reporting import build_status, truncated
 from gpushare.domain.devices import Inventory
 from gpushare.domain.gpunode import GPUNodeStatus
 from gpushare.errors import Problem
@@ -26,7 +27,7 @@ SHARED = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4
 
 
 def facts(tmp_path: Path, content: str | None = SHARED, *, inventory: Inventory | None = None, **fields: Any) -> Facts:
-    assignment = None if content is None else Assignment(content=content)
+    assignment = None if content is None else Assignment(content=content, name="any")
     decision = Decider(AgentOptions(), HostFiles(tmp_path)).decide(assignment, None, inventory, ())
     defaults: dict[str, Any] = {
         "generation": 3,
@@ -50,7 +51,7 @@ def test_all_is_well(tmp_path: Path) -> None:
 
     assert status["summary"] == {"gpus": 2, "shares": 8, "healthy": 8}
     assert conditions(status) == {
-        "ConfigApplied": ("True", "Applied", f"in force: {read.applied_revision}"),
+        "ConfigApplied": ("True", "Applied", f"in force: any (revision {read.applied_revision})"),
         "DevicesReady": ("True", "Ready", "2 GPUs, driver 550.90.07"),
         "Registered": ("True", "Registered", "the kubelet knows nvidia.com/gpu"),
     }
@@ -128,8 +129,31 @@ def test_config_applied(tmp_path: Path, content: str | None, expected: tuple[str
     assert message.endswith(expected[2])
 
 
+def test_refused_configuration_and_the_one_kept(tmp_path: Path) -> None:
+    """Both by name: the wanted one is what the controller says, the kept one is what people know it by."""
+    decider = Decider(AgentOptions(), HostFiles(tmp_path))
+    good = decider.decide(Assignment(content=SHARED, name="braces"), None, t4s(1), ())
+    kept = decider.decide(Assignment(content="sharing: 1", name="any"), good.in_force, t4s(1), ())
+
+    message = conditions(build_status(replace(facts(tmp_path, inventory=t4s(1)), decision=kept)))["ConfigApplied"][2]
+
+    assert message.endswith(f"; kept: braces (revision {good.revision})")
+
+
+def test_more_in_use_than_offered(tmp_path: Path) -> None:
+    """After a shrink: nothing is wrong, and people wonder all the same."""
+    ids = tuple(f"{gpu(0).uuid}::{number}" for number in range(6))
+    holders = [ContainerDevices(namespace="n", pod="p", container="c", resource=GPU, ids=ids)]
+
+    status = build_status(facts(tmp_path, inventory=t4s(1), holders=holders))
+
+    note = "6 of nvidia.com/gpu are in use and 4 are offered: running pods stay, new ones wait"
+    assert conditions(status)["ConfigApplied"][2].endswith(f"; {note}")
+    assert [problem["message"] for problem in status["problems"]] == [note]
+
+
 def test_devices_not_ready(tmp_path: Path) -> None:
-    """The worst first: no driver, a GPU that cannot be read, a sick one."""
+    """The worst first: no driver, no GPU, sick ones, those that cannot be read; none twice."""
     lost = node(gpu(0, health=XID_79))
     instance = split_gpu(0, "1g.5gb").mig[0]
     hurt = node(split_gpu(0, mig=(replace(instance, health=XID_79),)))
@@ -141,6 +165,12 @@ def test_devices_not_ready(tmp_path: Path) -> None:
     assert shown(inventory=None, failure="no driver") == ("False", "DriverUnavailable", "no driver")
     assert shown(inventory=None) == ("False", "DriverUnavailable", "not asked yet")
     assert shown(inventory=unreadable) == ("False", "DeviceUnreadable", "gpus[0]: is lost")
+    assert shown(inventory=replace(lost, problems=unreadable.problems))[2] == "GPU 0: XID 79"
+    assert shown(inventory=Inventory(driver_version="550.90.07")) == (
+        "False",
+        "NoGPUs",
+        "the driver 550.90.07 finds no GPU on this node; if it has none, remove its label nvidia.com/gpu.present",
+    )
     assert shown(inventory=lost) == ("False", "DeviceUnhealthy", "GPU 0: XID 79")
     assert shown(inventory=hurt) == ("False", "DeviceUnhealthy", "MIG 0:0: XID 79")
 
