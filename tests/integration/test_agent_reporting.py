@@ -281,6 +281,7 @@ async def test_nothing_changes_nothing_is_written(cluster: Cluster, node: Machin
     await cluster.assign(time_slicing(4))
     async with cluster.agent():
         await cluster.until(is_applied(time_slicing(4)))
+        await node.kubelet.until(lambda: len(node.kubelet.ids(GPU)) == 16)
         before = await cluster.admin.get(manifests.GPU_NODE, NODE)
         assert before is not None
         node.nvml.inject(Event(uuid=node.uuids()[1], xid=31))
