@@ -6,10 +6,12 @@ Each with the simulated driver and with the true bindings over a shared library 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +20,18 @@ import pytest
 from gpushare.agent import app
 from gpushare.kubelet.server import PluginClient
 from gpushare.kubelet.values import CallFailed, PreferenceRequest, Registration
-from support.comparing import comparable, is_as_good, shape_of
-from support.described_nodes import CONTROL_DEVICES, FakeMachine, build_nvml
+from support.agents import until_logged
+from support.comparing import comparable, comparable_documents, is_as_good, shape_of
+from support.described_nodes import build_nvml
+from support.driver_roots import CONTROL_NODES, install_driver, make_nodes, numbers_of
 from support.drivers import DriverKind, driver_of
 from support.kubelets import Kubelet
 from support.recorded_cases import Case, read_cases
 
+IMEX_REQUIRED = "t4x4-imex-required"
+RUN = "/case"
+"""Stands for the directory of the recorded case."""
 LEFT_OUT = {
-    **dict.fromkeys(
-        (
-            "a100x4-migmixed-cdi-cri", "t4x4-cdi-annotations", "t4x4-cdi-annotations-prefix", "t4x4-cdi-cri",
-            "t4x4-cdi-cri-devroot", "t4x4-ts4-cdi-cri",
-        ),
-        "CDI needs specification files, which the agent does not write yet; the names are held in `test_plugin`",
-    ),
     **dict.fromkeys(
         ("a100x8-bridge-default", "a100x8-nvswitch-default"),
         "which GPUs are close to each other comes with the allocation library; all else of them is held in `test_plugin`",
@@ -44,25 +44,36 @@ LEFT_OUT = {
         (
             "t4x4-ts-devices-list", "t4x4-ts-explicit-rename", "t4x4-mps-and-ts", "t4x4-unknownfield",
             "a100x2-mighalf-strategy-single", "a100x2-mighet-strategy-single", "a100x2-mps-migsingle",
-            "t4x4-badversion", "t4x4-ts-replicas1", "t4x4-imex-required",
+            "t4x4-badversion", "t4x4-ts-replicas1",
         ),
         "deliberate deviations; `test_plugin` says what is served instead",
     ),
+    IMEX_REQUIRED: "a deliberate deviation; `test_a_required_channel_that_is_not_there` says what is served instead",
 }  # fmt: skip
 USAGE = ("t4x4-flag-unknown", "t4x4-strategy-bad")
 CASES = read_cases("plugin", {*LEFT_OUT, *USAGE})
 
 
+@dataclass(frozen=True)
+class Node:
+    """A machine on which an agent runs."""
+
+    kubelet: Kubelet
+    root: Path
+    has_device_nodes: bool
+    """False: plain files stand in their place, since these tests may not make device nodes."""
+
+
 @asynccontextmanager
-async def agent_of(case: Case, driver: DriverKind, folder: Path) -> AsyncIterator[Kubelet]:
+async def agent_of(case: Case, driver: DriverKind, folder: Path) -> AsyncIterator[Node]:
     """The agent on the described node, with the recorded flags, environment and configuration."""
     with (
         tempfile.TemporaryDirectory(prefix="gs") as directory,
         driver_of(driver, case.body["node"], folder) as nvml,
     ):
         root = Path(directory)
-        write_host(case, root)
-        flags = list(case.body["flags"])
+        has_device_nodes = write_host(case, root)
+        flags = [flag.replace("@RUN@", RUN) for flag in case.body["flags"]]
         if case.text:
             (root / "config.json").write_text(case.text)
             flags.append("--config-file=/config.json")
@@ -79,28 +90,34 @@ async def agent_of(case: Case, driver: DriverKind, folder: Path) -> AsyncIterato
             )
         )
         try:
-            yield kubelet
+            yield Node(kubelet, root, has_device_nodes)
         finally:
             stop.set()
             assert await running == 0
             await asyncio.to_thread(kubelet.stop)
 
 
-def write_host(case: Case, root: Path) -> None:
-    FakeMachine({**case.machine.files, **dict.fromkeys(CONTROL_DEVICES, b"")}).write(root)
+def write_host(case: Case, root: Path) -> bool:
+    """Everything that the recorded node had; whether its device nodes are real ones."""
+    case.machine.write(root)
+    install_driver(root / RUN.lstrip("/") / "driver-root", version=case.inventory.driver_version)
+    devices = (device for gpu in case.inventory.gpus for device in (gpu, *gpu.mig))
+    nodes = numbers_of({path for device in devices for path in device.paths})
     # The node of the recorded cases: it succeeds, unless FAKE_MPS_RC says otherwise.
     control = root / "usr/bin/nvidia-cuda-mps-control"
     control.parent.mkdir(parents=True)
     control.write_text("#!/bin/sh\nexit ${FAKE_MPS_RC:-0}\n")
     control.chmod(0o755)
+    return make_nodes(root, {**CONTROL_NODES, **nodes})
 
 
 @pytest.mark.parametrize("driver", DriverKind)
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
 async def test_the_agent_answers_as_recorded(case: Case, driver: DriverKind, tmp_path: Path) -> None:
-    """Registrations, device lists, Allocate and GetPreferredAllocation."""
+    """Registrations, device lists, Allocate, GetPreferredAllocation, and what describes devices to container runtimes."""
     recorded = case.body["resources"]
-    async with agent_of(case, driver, tmp_path) as kubelet:
+    async with agent_of(case, driver, tmp_path) as node:
+        kubelet = node.kubelet
         waits_for_mps = "FAKE_MPS_RC" in case.body["env"]
         expected = {name: 0 if waits_for_mps else len(pool.shares) for name, pool in case.built.pools.items()}
         await kubelet.until(lambda: all(kubelet.total(name) == count for name, count in expected.items()))
@@ -113,6 +130,7 @@ async def test_the_agent_answers_as_recorded(case: Case, driver: DriverKind, tmp
             }
             await asyncio.to_thread(check_allocate, kubelet.clients[name], resource["allocate"])
             await asyncio.to_thread(check_preferred, case, name, kubelet.clients[name], resource["preferred"])
+        check_descriptions(node, case.body.get("cdi_files") or {})
 
 
 def check_registration(registration: Registration, kubelet: Kubelet, recorded: dict[str, Any]) -> None:
@@ -149,6 +167,27 @@ def check_preferred(case: Case, resource: str, client: PluginClient, questions: 
         )
         (found,) = client.preferred([request])
         assert is_as_good(case.body["node"], case.built.pools[resource], question, found)
+
+
+def check_descriptions(node: Node, recorded: dict[str, Any]) -> None:
+    """The same files with the same content."""
+    found = {path.name: json.loads(path.read_text()) for path in (node.root / "var/run/cdi").glob("*")}
+    ignored = () if node.has_device_nodes else ("major", "minor", "fileMode")
+    assert comparable_documents(found, ignored) == comparable_documents(recorded, ignored)
+
+
+async def test_a_required_channel_that_is_not_there(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The recorded program ends; the agent says so and serves the devices without it."""
+    (case,) = (case for case in read_cases("plugin") if case.name == IMEX_REQUIRED)
+    async with agent_of(case, DriverKind.SIMULATED, tmp_path) as node:
+        await node.kubelet.until(lambda: node.kubelet.total("nvidia.com/gpu") == 4)
+        (device,) = node.kubelet.ids("nvidia.com/gpu")[:1]
+        (answer,) = await asyncio.to_thread(node.kubelet.clients["nvidia.com/gpu"].allocate, [[device]])
+
+        assert answer.envs == {"NVIDIA_VISIBLE_DEVICES": device}
+        await until_logged(caplog, "configuration refused")
+        (refused,) = (record for record in caplog.records if record.message == "configuration refused")
+        assert vars(refused)["problems"][0].startswith("imex.channelIDs: channel 0 is required and has no device node")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ as good as another when they are as close to each other, or as evenly spread, or
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -44,6 +45,20 @@ def comparable(answer: Mapping[str, Any]) -> dict[str, Any]:
         },
         "cdi_devices": sorted(answer.get("cdi_devices", [])),
     }
+
+
+def comparable_documents(value: Any, ignored: Collection[str] = (), *, ordered: bool = False) -> Any:
+    """CDI specifications with their lists in an order of their own, but for the arguments of hooks, without ignored keys."""
+    if isinstance(value, Mapping):
+        return {
+            key: comparable_documents(item, ignored, ordered=key == "args")
+            for key, item in value.items()
+            if key not in ignored
+        }
+    if isinstance(value, list):
+        items = [comparable_documents(item, ignored) for item in value]
+        return items if ordered else sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+    return value
 
 
 def is_as_good(node: str, pool: Pool, question: Mapping[str, Any], chosen: Sequence[str]) -> bool:
