@@ -11,6 +11,21 @@ from dataclasses import dataclass
 from gpushare.api import agent_flags, flags
 from gpushare.api.sharing import Flags, PluginFlags
 
+_ABOUT = (
+    "",
+    "Offers the GPUs of this node to its kubelet, whole or in shares, and tells how they are. Runs as a DaemonSet of the",
+    "operator's. Without a cluster it needs no flag at all, and --config-file to share GPUs.",
+)
+_HEALTH = (
+    "",
+    "variables without a flag, with XIDs and commas between:",
+    "  DP_DISABLE_HEALTHCHECKS",
+    "      errors that do not make a GPU unhealthy, besides those of applications (13, 31, 43, 45, 68, 109);",
+    "      xids: none does; all: not even a GPU that cannot be read is unhealthy",
+    "  DP_ENABLE_HEALTHCHECKS",
+    "      errors that do all the same; all: every one",
+    "",
+)
 KUBELET_SOCKET = "/var/lib/kubelet/device-plugins/kubelet.sock"
 
 
@@ -66,5 +81,4 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> AgentOptions:
 def usage() -> str:
     """The text of `--help`."""
     lines = flags.build_usage("gpushare agent", agent_flags.FLAGS)
-    lines += ["", "variables without a flag: DP_DISABLE_HEALTHCHECKS, DP_ENABLE_HEALTHCHECKS (XID numbers, or all)", ""]
-    return "\n".join(lines)
+    return "\n".join([lines[0], *_ABOUT, *lines[1:], *_HEALTH])

@@ -30,6 +30,8 @@ class Flag:
     group: str = "options"
     key: str = ""
     """Name of the field in its group."""
+    help: str = ""
+    """For `--help`: what it does, which values it takes, and what holds when nobody says it."""
 
     @property
     def is_switch(self) -> bool:
@@ -63,7 +65,10 @@ def build_usage(command: str, flags: Iterable[Flag]) -> list[str]:
     lines = [f"usage: {command} [flags]", "", "flags, each with the variable that says the same:"]
     for flag in flags:
         spelled = ", ".join(f"-{name}" if len(name) == 1 else f"--{name}" for name in flag.names)
-        lines.append(f"  {spelled + ('' if flag.is_switch else ' VALUE'):<58} {', '.join(flag.variables)}")
+        value = "" if flag.is_switch else " VALUE"
+        lines.append(f"  {spelled}{value} ({', '.join(flag.variables)})")
+        if flag.help:
+            lines.append(f"      {flag.help}")
     return lines
 
 

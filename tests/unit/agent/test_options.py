@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 import pytest
 
 from gpushare.agent.options import AgentOptions, HealthChecks, parse, usage
+from gpushare.api.agent_flags import FLAGS
+from gpushare.api.flags import Flag
 from gpushare.api.sharing import Flags, IdStrategy, ListStrategy, PluginFlags
 from gpushare.domain.devices import MigStrategy
 from gpushare.domain.pools import Allocation
@@ -113,8 +116,32 @@ def test_parse_refuses(argv: list[str], environ: dict[str, str], text: str) -> N
 
 
 def test_usage() -> None:
-    """Every flag is there with its variable."""
-    lines = usage().splitlines()
+    """Every flag is there with its variable, and says what it does and what holds without it."""
+    text = usage()
 
-    assert any("--driver-root, --nvidia-driver-root VALUE" in line and "NVIDIA_DRIVER_ROOT" in line for line in lines)
-    assert any(line.split() == ["--pass-device-specs", "PASS_DEVICE_SPECS"] for line in lines)
+    assert "  --driver-root, --nvidia-driver-root VALUE (NVIDIA_DRIVER_ROOT)\n      where the driver is" in text
+    assert "  --pass-device-specs (PASS_DEVICE_SPECS)\n" in text
+    assert "DP_DISABLE_HEALTHCHECKS" in text
+    assert max(map(len, text.splitlines())) <= 140
+
+
+@pytest.mark.parametrize("flag", [pytest.param(flag, id=flag.names[0]) for flag in FLAGS])
+def test_every_flag_is_explained(flag: Flag) -> None:
+    """What it does, and what holds without it where that is not plain."""
+    assert "default" in flag.help or flag.names[0] in {"fail-on-init-error", "mps-root", "node-name"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("mig-strategy", MigStrategy),
+        ("device-list-strategy", ListStrategy),
+        ("device-id-strategy", IdStrategy),
+        ("shared-devices-allocation-policy", Allocation),
+    ],
+)
+def test_words_are_all_named(name: str, kind: type[StrEnum]) -> None:
+    """A flag that takes some words only says which."""
+    (flag,) = (flag for flag in FLAGS if name in flag.names)
+
+    assert all(word in flag.help for word in kind)
