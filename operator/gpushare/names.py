@@ -53,6 +53,8 @@ IMAGE: Final = "gpu-sharing-operator"
 
 PORT_AGENT: Final = 9409
 """Where the agent serves metrics and health, unless the policy's `METRICS_PORT` says otherwise."""
+PORT_MPS: Final = 9410
+"""The same of `gpushare mps`; another one, since both may share the host's network."""
 
 # Field managers, one a writer.
 MANAGER_CONTROLLER: Final = "gpushare-controller"

@@ -70,8 +70,7 @@ def sighting_of(watched: Watched, manifest: Manifest, namespace: str) -> Sightin
     value = watched.read(manifest)
     if not isinstance(value, LiveObject):
         return Sighting(watched.kind, name, value, version=version)
-    ours = components.keys_of(components.DEVICE_PLUGIN, namespace)
-    if not value.managed and value.key not in ours:
+    if not value.managed and value.key not in components.all_keys(namespace):
         return Sighting(watched.kind, name, None, version=version)
     return Sighting(watched.kind, name, value, comparing.essence_of(manifest), version)
 

@@ -11,6 +11,7 @@ from gpushare.api.parsing import ParsedSharing, parse_sharing
 from gpushare.domain import manifests
 from gpushare.domain.gpunode import Config, ConfigReason, ConfigSource
 from gpushare.domain.manifests import ObjectKey
+from gpushare.domain.pools import Strategy
 from gpushare.plan import wording
 from gpushare.plan.snapshot import ConfigMap, Snapshot
 
@@ -20,6 +21,12 @@ INVALID: Final = "InvalidConfiguration"
 
 # Between passes texts rarely change, and reading one costs milliseconds.
 _parse = lru_cache(maxsize=64)(parse_sharing)
+
+
+def shares_by_mps(config: Config) -> bool:
+    """Whether a configuration, once in force, needs MPS daemons on its node."""
+    parsed = _parse(config.content).config
+    return parsed is not None and parsed.strategy is Strategy.MPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gpushare import names
@@ -17,7 +17,8 @@ from gpushare.plan.environment import RESERVED, build_environment, find_notes
 from gpushare.plan.snapshot import Policy, Snapshot
 
 DEVICE_PLUGIN: Final = "device-plugin"
-STATES: Final = {DEVICE_PLUGIN: "state-device-plugin"}
+MPS: Final = "mps-control-daemon"
+STATES: Final = {DEVICE_PLUGIN: "state-device-plugin", MPS: "state-mps-control-daemon"}
 """What NVIDIA's operator calls a component in its messages."""
 
 _PULL_POLICIES: Final = frozenset({"Always", "Never", "IfNotPresent"})
@@ -52,9 +53,16 @@ class Built:
     """What of the policy is not taken as written."""
 
 
+def all_keys(namespace: str) -> frozenset[ObjectKey]:
+    """Every object of every component."""
+    return frozenset[ObjectKey]().union(*(keys_of(component, namespace) for component in STATES))
+
+
 def keys_of(component: str, namespace: str) -> frozenset[ObjectKey]:
     """Every object of a component; held against its templates by a test."""
-    assert component == DEVICE_PLUGIN
+    if component == MPS:
+        # It runs with the rights of the agent, as upstream's does.
+        return frozenset({ObjectKey(manifests.DAEMON_SET, names.DAEMONSET_MPS, namespace)})
     account = names.SERVICE_ACCOUNT_DEVICE_PLUGIN
     return frozenset(
         {
@@ -95,9 +103,15 @@ def build_device_plugin(snapshot: Snapshot, active: Policy, policy: ClusterPolic
     return Built(component=component, notes=tuple(notes))
 
 
+def build_mps(device_plugin: Component) -> Component:
+    """What keeps the MPS daemons of nodes that share by MPS: the same image beside the agent, and set up alike."""
+    return replace(device_plugin, name=MPS, values={**device_plugin.values, "mps_port": names.PORT_MPS})
+
+
 def _values_of(snapshot: Snapshot, policy: ClusterPolicy, image: str, env: Mapping[str, str]) -> dict[str, Any]:
     plugin, common, paths = policy.device_plugin, policy.daemonsets, policy.host_paths
     runtime_class = policy.operator.runtime_class
+    said = _read_flags(plugin.args, env)
     return {
         "namespace": snapshot.settings.namespace,
         "image": image,
@@ -105,7 +119,9 @@ def _values_of(snapshot: Snapshot, policy: ClusterPolicy, image: str, env: Mappi
         "pull_secrets": list(dict.fromkeys(plugin.image_pull_secrets)),
         "args": list(plugin.args),
         "env": [{"name": name, "value": value} for name, value in env.items()],
-        "metrics_port": _read_flags(plugin.args, env)["metrics_port"],
+        "metrics_port": said["metrics_port"],
+        # What the agent mounts into containers has to be what the daemons have.
+        "mps_root": (said["mps_root"] or plugin.mps.root).rstrip("/"),
         "resources": plugin.resources.model_dump(exclude_defaults=True) if plugin.resources else {},
         "host_network": plugin.host_network,
         "tolerations": list(common.tolerations)
@@ -165,7 +181,8 @@ def _check_command(args: Sequence[str], env: Mapping[str, str]) -> list[Problem]
 
 
 def _read_flags(args: Sequence[str], env: Mapping[str, str]) -> Mapping[str, Any]:
-    return flags.parse(agent_flags.FLAGS, args, env)["options"]
+    groups = flags.parse(agent_flags.FLAGS, args, env)
+    return {key: value for group in groups.values() for key, value in group.items()}
 
 
 def _check_args(args: Sequence[str]) -> list[Problem]:
