@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpushare.nvml.simulated import SimulatedNvml
+from gpushare.sandbox import driver_programs
 from gpushare.sandbox.node.specs import Invocation, Program
 
 
@@ -14,7 +15,27 @@ def build_programs(hardware: Mapping[str, SimulatedNvml]) -> Mapping[str, Progra
     async def agent(invocation: Invocation) -> int:
         from gpushare.agent import app  # late: nodes without an agent need none of it
 
+        driver_programs.install(invocation.root)
         # Two agents of a node may overlap: the one that ends disconnects only itself.
+        nvml = hardware[invocation.node].connect()
+        return await app.run(
+            invocation.argv,
+            invocation.environ,
+            root=invocation.root,
+            nvml=nvml,
+            log=invocation.log,
+            stop=invocation.stop,
+        )
+
+    async def mps(invocation: Invocation) -> int:
+        from gpushare.mps import app  # late, as above
+        from gpushare.mps.options import MOUNT_SHM
+
+        if MOUNT_SHM in invocation.argv:
+            # What it mounts is a folder of the node here, where every container sees it anyway.
+            (invocation.root / "mps/shm").mkdir(parents=True, exist_ok=True)
+            return 0
+        driver_programs.install(invocation.root)
         nvml = hardware[invocation.node].connect()
         return await app.run(
             invocation.argv,
@@ -32,4 +53,4 @@ def build_programs(hardware: Mapping[str, SimulatedNvml]) -> Mapping[str, Progra
             invocation.argv, invocation.environ, root=invocation.root, log=invocation.log, stop=invocation.stop
         )
 
-    return {"agent": agent, "controller": controller}
+    return {"agent": agent, "controller": controller, "mps": mps}
