@@ -53,20 +53,55 @@ def build_allocations(
     )
 
 
+def count_ghosts(
+    holders: Iterable[ContainerDevices], pools: Mapping[str, Pool], inventory: Inventory
+) -> Mapping[int, int]:
+    """Ids in use that their resource no longer offers, by index of the physical GPU.
+
+    The kubelet has forgotten them, and would give such a GPU out as if it were free.
+    """
+    gpu_of = _gpus_by_device(inventory)
+    ghosts: Counter[int] = Counter()
+    for holder in holders:
+        offered = pools[holder.resource].by_id if holder.resource in pools else {}
+        devices = (_device_of(share_id) for share_id in holder.ids if share_id not in offered)
+        ghosts.update(gpu_of[device] for device in devices if device in gpu_of)
+    return ghosts
+
+
 def shrink_beyond(
     holders: Iterable[ContainerDevices], served: Mapping[str, Pool], wanted: Mapping[str, Pool]
 ) -> Mapping[str, tuple[int, int]]:
     """Resources that `wanted` offers less of than is in use, each with (in use, offered).
 
-    One that does not shrink is not concerned, however much of it is in use.
+    One that does not shrink is not concerned, however much of it is in use. What is held under another name, and would not be
+    offered there, is in use here: it is on the same devices.
     """
-    in_use = count_allocated(holders)
+    in_use = _count_use(holders, wanted)
     beyond = {}
     for name, pool in served.items():
         offered = len(wanted[name].shares) if name in wanted else 0
-        if offered < len(pool.shares) and offered < in_use.get(name, 0):
+        if offered < len(pool.shares) and offered < in_use[name]:
             beyond[name] = (in_use[name], offered)
     return beyond
+
+
+def _count_use(holders: Iterable[ContainerDevices], pools: Mapping[str, Pool]) -> Counter[str]:
+    holders = tuple(holders)
+    in_use = Counter(count_allocated(holders))
+    devices = {name: {share.id.device for share in pool.shares} for name, pool in pools.items()}
+    for holder in holders:
+        offered = pools[holder.resource].by_id if holder.resource in pools else {}
+        for share_id in holder.ids:
+            if share_id in offered:
+                continue
+            device = _device_of(share_id)
+            in_use.update(name for name in pools if name != holder.resource and device in devices[name])
+    return in_use
+
+
+def _device_of(share_id: str) -> str:
+    return share_id.partition(SEPARATOR)[0]
 
 
 def _gpus_by_device(inventory: Inventory) -> Mapping[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,6 +35,8 @@ class Answering:
         """Calls `on_allocate`, in a thread of the server, after each container that was granted something."""
         self.options = ResponseOptions()
         """Replaced as a whole when the configuration changes; a request in flight goes on with the old one."""
+        self.ghosts: Mapping[int, int] = {}
+        """Ids in use that are no longer offered, by index of their GPU; replaced as a whole."""
         self._on_allocate = on_allocate
         self._answered: dict[str, _Answered] = {}
 
@@ -52,7 +54,7 @@ class Answering:
 
     def prefer(self, pool: Pool, request: PreferenceRequest) -> Sequence[str]:
         """See `kubelet.values.Answers`. Empty where nothing fits, which leaves the choice to the kubelet."""
-        return preferring.choose(pool, request.available, request.must_include, request.size)
+        return preferring.choose(pool, request.available, request.must_include, request.size, ghosts=self.ghosts)
 
     def _known(self, pool: Pool, options: ResponseOptions) -> _Answered:
         known = self._answered.get(pool.resource)

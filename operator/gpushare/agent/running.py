@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from gpushare.agent import allocations
 from gpushare.agent.answering import Answering
 from gpushare.agent.deciding import Assignment, Decider, Decision
 from gpushare.agent.describing import Describer
@@ -83,7 +84,7 @@ class Agent:
             self._files.path(POD_RESOURCES_SOCKET),
             self._executor,
             on_read=self._try_again_if_held_back,
-            on_change=self._report,
+            on_change=self._see_holders,
         )
         self._mps = MpsReadiness(mps, log, on_change=self._wake.set)
         self._answering = Answering(self._holders.see_allocate)
@@ -171,6 +172,7 @@ class Agent:
             assignment, before = self._assignment, self._reconciler.decision
             decision = await self._reconciler.reconcile(assignment, self._devices.inventory)
             self._served.set()
+            self._count_ghosts()
             is_news = assignment != self._decided_on or before is None or _outcome(before) != _outcome(decision)
             self._decided_on = assignment
             if is_news:
@@ -202,6 +204,15 @@ class Agent:
         else:
             notes = [str(note) for note in decision.notes]
             self._log.info("configuration in force", extra={**extra, "warnings": notes})
+
+    def _see_holders(self) -> None:
+        self._count_ghosts()
+        self._report()
+
+    def _count_ghosts(self) -> None:
+        if self._devices.inventory is not None:
+            holders, pools = self._holders.holders, self._pools.pools
+            self._answering.ghosts = allocations.count_ghosts(holders, pools, self._devices.inventory)
 
     def _report(self, *, urgent: bool = False) -> None:
         if self._publisher is None or (facts := self.facts()) is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpushare.agent.allocations import build_allocations, count_allocated, shrink_beyond
+from gpushare.agent.allocations import build_allocations, count_allocated, count_ghosts, shrink_beyond
 from gpushare.domain.devices import MigStrategy
 from gpushare.domain.gpunode import ContainerAllocation
 from gpushare.kubelet.values import ContainerDevices
@@ -75,3 +75,33 @@ def test_shrink_to_nothing() -> None:
     served = build_pools(t4s(1), sliced(entry(2)), MigStrategy.NONE).pools
 
     assert shrink_beyond([holder("a")], served, {}) == {GPU: (1, 0)}
+
+
+def test_what_is_held_under_another_name_is_in_use() -> None:
+    """Shares under a name that a resource had before are on the same GPUs as those of its new name."""
+    shared = "nvidia.com/gpu.shared"
+    renamed = [sliced(entry(count, offered_as=shared)) for count in (4, 2)]
+    served, wanted = (build_pools(t4s(2), config, MigStrategy.NONE).pools for config in renamed)
+    zero = gpu(0).uuid
+    old = holder(*(f"{zero}::{number}" for number in range(3)))
+    new = holder(f"{zero}::0", f"{zero}::1", resource=shared)
+
+    assert shrink_beyond([old], served, wanted) == {}
+    assert shrink_beyond([old, new], served, wanted) == {shared: (5, 4)}
+
+
+def test_ghosts() -> None:
+    """Ids that nobody offers any longer, on their physical GPU, also where that has been divided since."""
+    inventory = node_of(gpu(0), gpu(1), split_gpu(2, "1g.5gb"))
+    pools = build_pools(inventory, sliced(entry(2)), MigStrategy.MIXED).pools
+    zero, one, two = (gpu(index).uuid for index in range(3))
+    holders = [
+        holder(f"{zero}::0", f"{zero}::2", f"{zero}::3"),
+        holder(one),
+        holder(two),
+        holder(f"{one}::0", resource="nvidia.com/gpu.shared"),
+        holder("GPU-gone::7"),
+        holder("x", resource="example.com/nic"),
+    ]
+
+    assert count_ghosts(holders, pools, inventory) == {0: 2, 1: 2, 2: 1}

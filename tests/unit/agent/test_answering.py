@@ -75,3 +75,14 @@ def test_prefer() -> None:
 
     assert {share.partition("::")[0] for share in chosen} == {gpu(0).uuid, gpu(1).uuid}
     assert answers.prefer(offered, PreferenceRequest(available=available, size=9)) == ()
+
+
+def test_ghosts_are_left_alone() -> None:
+    """A GPU with containers of an earlier configuration on it comes last, though the kubelet takes it for free."""
+    answers, offered = Answering(lambda: None), pool(2)
+    request = PreferenceRequest(available=tuple(offered.by_id), size=1)
+    assert answers.prefer(offered, request) == (FIRST,)
+
+    answers.ghosts = {0: 1}
+
+    assert answers.prefer(offered, request) == (f"{gpu(1).uuid}::0",)
