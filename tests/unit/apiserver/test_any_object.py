@@ -17,13 +17,13 @@ from gpushare.sandbox.apiserver import (
     managed_fields,
     pod_admission,
     serverside_apply,
-    tables,
     validation,
 )
 from gpushare.sandbox.apiserver.jsonvalues import copied
 from gpushare.sandbox.apiserver.managed_fields import Writer
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.schemas import Schema
+from gpushare.sandbox.apiserver.tables import building
 
 KINDS = [resource for resource in kinds.built_in() if "list" in resource.verbs and not resource.view]
 DEPTH = 7
@@ -91,7 +91,7 @@ def test_any_object(resource: Resource, data: st.DataObject) -> None:
     refused = validation.validate_create(resource, obj)
     serverside_apply.track_update(None, obj, resource.schema, Writer("m", "", "2026-11-01T00:00:00Z"))
     if not refused:
-        tables.build(resource, [obj], NOW)
+        building.build(resource, [obj], NOW)
 
     again = decoding.decode(resource, copied(obj), "Strict", decoding.Source(), [])
     defaults.apply(again, resource.schema)

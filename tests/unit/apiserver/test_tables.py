@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import jsonpaths, kinds, tables, times
+from gpushare.sandbox.apiserver import jsonpaths, kinds, times
 from gpushare.sandbox.apiserver.resources import Resource
+from gpushare.sandbox.apiserver.tables import building
 
 NOW = datetime(2026, 11, 1, 0, 1, tzinfo=UTC)
 CREATED = "2026-11-01T00:00:00Z"
@@ -21,7 +22,7 @@ BUILT_IN = {(resource.group, resource.plural): resource for resource in kinds.bu
 def row(key: tuple[str, str], obj: Manifest) -> dict[str, Any]:
     """The cells of an object by column name."""
     whole = {**obj, "metadata": {"name": "x", "creationTimestamp": CREATED, **obj.get("metadata", {})}}
-    table = tables.build(BUILT_IN[key], [whole], NOW)
+    table = building.build(BUILT_IN[key], [whole], NOW)
     names = [column["name"] for column in table["columnDefinitions"]]
     return dict(zip(names, table["rows"][0]["cells"], strict=True))
 
@@ -157,7 +158,7 @@ def test_pod_counts() -> None:
     container = {**RUNNING, "restartCount": 2, "lastState": {"terminated": {"finishedAt": "2026-11-01T00:00:50Z"}}}
     pod = {
         "spec": {"containers": [{}, {}], "nodeName": "n", "readinessGates": [{"conditionType": "g"}]},
-        "status": {"phase": "Running", "containerStatuses": [container], "podIPs": [{"ip": "10.0.0.1"}]},
+        "status": {"phase": "Running", "containerStatuses": [container], "podIP": "10.0.0.1"},
     }
     cells = row(("", "pods"), pod)
 
@@ -197,7 +198,7 @@ def test_declared_columns(obj: Manifest, expected: list[Any]) -> None:
     kind = Resource(
         group="x.io", version="v1", kind="W", plural="ws", namespaced=False, definition={"spec": {"versions": versions}}
     )
-    table = tables.build(kind, [{"metadata": {"name": "x"}, **obj}], NOW)
+    table = building.build(kind, [{"metadata": {"name": "x"}, **obj}], NOW)
 
     assert table["rows"][0]["cells"] == expected
     assert [(column["name"], column["priority"]) for column in table["columnDefinitions"]] == [
@@ -216,7 +217,7 @@ def test_no_columns_declared() -> None:
         definition={"spec": {"versions": [{"name": "v1"}]}},
     )
 
-    assert tables.build(kind, [{"metadata": {"name": "x", "creationTimestamp": CREATED}}], NOW)["rows"] == [
+    assert building.build(kind, [{"metadata": {"name": "x", "creationTimestamp": CREATED}}], NOW)["rows"] == [
         {"cells": ["x", "60s"]}
     ]
 
@@ -230,9 +231,7 @@ def test_no_columns_declared() -> None:
         pytest.param(r".a.z\.w", [3], id="escaped"),
         pytest.param(".l[*].n", ["p", "q"], id="every"),
         pytest.param(".l[-1].n", ["q"], id="last"),
-        pytest.param(".l[0:1].n", ["p"], id="slice"),
         pytest.param('.l[?(@.n=="q")].v', [6], id="filter"),
-        pytest.param(".l[?(@.v==5)].n", ["p"], id="number filter"),
         pytest.param(".none.b", [], id="nothing there"),
         pytest.param(".a[", [], id="no path"),
     ],

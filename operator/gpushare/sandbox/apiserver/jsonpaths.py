@@ -1,6 +1,7 @@
 """The JSON paths of CustomResourceDefinitions: printer columns and selectable fields.
 
-Only what they may contain: fields, quoted fields, list positions, `*`, slices and equality filters.
+Only what they contain in practice: fields, quoted fields, list positions, `*` and filters by text. Called by `tables` too, for
+the columns of built-in kinds.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 _Step: TypeAlias = Callable[[Any], Iterator[Any]]
 
@@ -17,11 +18,9 @@ _TOKEN = re.compile(
       | \[['"](?P<quoted>[^'"]+)['"]\]
       | \[(?P<position>-?\d+)\]
       | (?P<every>\.?\[?\*\]?)
-      | \[(?P<start>-?\d*):(?P<end>-?\d*)\]
-      | \[\?\(\s*@\.(?P<key>[^=!<>\s]+)\s*(?P<operator>==|!=)\s*(?P<value>.+?)\s*\)\]""",
+      | \[\?\(\s*@\.(?P<key>[^=!<>\s]+)\s*(?P<operator>==|!=)\s*['"](?P<value>[^'"]*)['"]\s*\)\]""",
     re.VERBOSE,
 )
-_LITERALS: Final = {"true": True, "false": False, "null": None}
 
 
 def find(obj: Any, path: str) -> list[Any]:
@@ -54,10 +53,7 @@ def _step(match: re.Match[str]) -> _Step:
         return lambda value: iter(value[at : at + 1 or None] if isinstance(value, list) else ())
     if parts["every"] is not None:
         return _every
-    if parts["key"] is not None:
-        return _filter(parts["key"], parts["value"], wanted=parts["operator"] == "==")
-    start, end = (int(parts[name]) if parts[name] else None for name in ("start", "end"))
-    return lambda value: iter(value[start:end] if isinstance(value, list) else ())
+    return _filter(parts["key"], parts["value"], wanted=parts["operator"] == "==")
 
 
 def _field(name: str) -> _Step:
@@ -71,11 +67,7 @@ def _every(value: Any) -> Iterator[Any]:
 
 
 def _filter(path: str, text: str, *, wanted: bool) -> _Step:
-    literal: Any = text[1:-1] if text[:1] in "'\"" else _LITERALS.get(text, text)
-    if isinstance(literal, str) and text[:1] not in "'\"" and re.fullmatch(r"-?\d+", text):
-        literal = int(text)
-
     def matches(item: Any) -> bool:
-        return any(found == literal for found in find(item, f".{path}")) is wanted
+        return any(found == text for found in find(item, f".{path}")) is wanted
 
     return lambda value: (item for item in value if matches(item)) if isinstance(value, list) else iter(())

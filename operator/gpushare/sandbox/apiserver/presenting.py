@@ -11,10 +11,11 @@ from typing import Any
 import yaml
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import statuses, tables
+from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.requests import JSON, PROTOBUF, YAML, Request, Response, warning_headers
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.storage import Record, encode
+from gpushare.sandbox.apiserver.tables import building
 
 _META = "meta.k8s.io/v1"
 
@@ -125,7 +126,7 @@ def transformed(
 def table(resource: Resource, records: Sequence[Record], request: Request, metadata: Mapping[str, Any]) -> Manifest:
     """Objects as a Table, with as much of the objects as the client wants to have in it."""
     include = request.query.get("includeObject", "Metadata")
-    built = tables.build(resource, [record.object for record in records])
+    built = building.build(resource, [record.object for record in records])
     for row, record in zip(built["rows"], records, strict=True):
         if include == "Object":
             row["object"] = shown(resource, record)
