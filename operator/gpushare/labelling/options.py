@@ -65,7 +65,9 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> LabelOptions:
 
 def usage() -> str:
     """The text of `--help`."""
-    return "\n".join([*flags_.build_usage("gpushare labels", _FLAGS), ""])
+    first, *rest = flags_.build_usage("gpushare labels", _FLAGS)
+    about = "Labels this node by its GPUs, and by how they are shared: once, or for as long as it runs."
+    return "\n".join([first, "", about, *rest, ""])
 
 
 def settle(options: LabelOptions, text: Flags) -> LabelSettings:
@@ -101,28 +103,84 @@ def _rate(texts: Sequence[str]) -> float:
 
 
 _FLAGS = (
-    flag("mig-strategy", "GFD_MIG_STRATEGY", "MIG_STRATEGY", group="flags", read=choice(MigStrategy)),
-    flag("fail-on-init-error", "GFD_FAIL_ON_INIT_ERROR", "FAIL_ON_INIT_ERROR", group="flags", read=switch),
-    flag("oneshot", "GFD_ONESHOT", group="gfd", read=switch),
-    flag("no-timestamp", "GFD_NO_TIMESTAMP", group="gfd", read=switch),
-    flag("sleep-interval", "GFD_SLEEP_INTERVAL", group="gfd", read=_duration),
-    flag("output-file", "GFD_OUTPUT_FILE", alias="output o", group="gfd"),
-    flag("machine-type-file", "GFD_MACHINE_TYPE_FILE", group="gfd"),
-    flag("config-file", "GFD_CONFIG_FILE", "CONFIG_FILE"),
+    flag("oneshot", "GFD_ONESHOT", group="gfd", read=switch, help="label once and end; default false"),
     flag(
-        "use-node-feature-api", "GFD_USE_NODE_FEATURE_API", "USE_NODE_FEATURE_API", group="flags",
-        key="use_node_feature_api", read=switch,
+        "sleep-interval",
+        "GFD_SLEEP_INTERVAL",
+        group="gfd",
+        read=_duration,
+        help="between two readings: 60s, 1h5m, or infinite, which waits for SIGHUP or another configuration; default 60s",
     ),
-    flag("device-discovery-strategy", "DEVICE_DISCOVERY_STRATEGY", group="flags", read=discovery),
     flag(
-        "driver-root-ctr-path", "DRIVER_ROOT_CTR_PATH", "CONTAINER_DRIVER_ROOT", alias="container-driver-root",
-        group="plugin", key="container_driver_root",
+        "use-node-feature-api",
+        "GFD_USE_NODE_FEATURE_API",
+        "USE_NODE_FEATURE_API",
+        group="flags",
+        read=switch,
+        help="label by a NodeFeature object, which needs a cluster; false: by a file; default true",
     ),
-    flag("kubeconfig", "KUBECONFIG"),
-    # Taken and not needed: a pass makes one or two requests.
-    flag("kube-api-qps", "KUBE_API_QPS", group="paces", read=_rate),
-    flag("kube-api-burst", "KUBE_API_BURST", group="paces", read=_rate),
-    flag("namespace", "NAMESPACE"),
-    flag("node-name", names.ENV_NODE_NAME),
-    flag("pod-name", names.ENV_POD_NAME),
-)  # fmt: skip
+    flag(
+        "output-file",
+        "GFD_OUTPUT_FILE",
+        alias="output o",
+        group="gfd",
+        help=f"the file; empty: standard output; default {OUTPUT_FILE}",
+    ),
+    flag(
+        "config-file",
+        "GFD_CONFIG_FILE",
+        "CONFIG_FILE",
+        help="the sharing configuration that the node's agent has, followed when it changes; default: none, nothing is shared",
+    ),
+    flag(
+        "mig-strategy",
+        "GFD_MIG_STRATEGY",
+        "MIG_STRATEGY",
+        group="flags",
+        read=choice(MigStrategy),
+        help="how MIG devices are offered: none, single or mixed; default: as the configuration says, else none",
+    ),
+    flag(
+        "fail-on-init-error",
+        "GFD_FAIL_ON_INIT_ERROR",
+        "FAIL_ON_INIT_ERROR",
+        group="flags",
+        read=switch,
+        help="whether it is a failure that the driver does not answer; false: such a node has no GPUs; default true",
+    ),
+    flag("no-timestamp", "GFD_NO_TIMESTAMP", group="gfd", read=switch, help="no label with the time; default false"),
+    flag(
+        "machine-type-file",
+        "GFD_MACHINE_TYPE_FILE",
+        group="gfd",
+        help=f"where the machine's name is read; default {MACHINE_TYPE_FILE}",
+    ),
+    flag(
+        "device-discovery-strategy",
+        "DEVICE_DISCOVERY_STRATEGY",
+        group="flags",
+        read=discovery,
+        help="how devices are found: auto or nvml, which mean the same here; default auto",
+    ),
+    flag(
+        "driver-root-ctr-path",
+        "DRIVER_ROOT_CTR_PATH",
+        "CONTAINER_DRIVER_ROOT",
+        alias="container-driver-root",
+        group="plugin",
+        key="container_driver_root",
+        help="where this container sees the driver's root; default /driver-root",
+    ),
+    flag("node-name", names.ENV_NODE_NAME, help="the node that a NodeFeature object is about"),
+    flag("namespace", "NAMESPACE", help="where NodeFeature objects are; default default"),
+    flag("pod-name", names.ENV_POD_NAME, help="the pod of this process, with whose DaemonSet the object goes"),
+    flag("kubeconfig", "KUBECONFIG", help="how to reach the cluster; default: as a pod does"),
+    flag(
+        "kube-api-qps",
+        "KUBE_API_QPS",
+        group="paces",
+        read=_rate,
+        help="taken for the sake of NVIDIA's feature discovery; a reading makes two or three requests",
+    ),
+    flag("kube-api-burst", "KUBE_API_BURST", group="paces", read=_rate, help="the same"),
+)

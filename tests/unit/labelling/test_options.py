@@ -144,4 +144,4 @@ def test_usage() -> None:
 
     assert text.startswith("usage: gpushare labels [flags]")
     assert "--output-file, --output, -o VALUE" in text
-    assert "GFD_MIG_STRATEGY, MIG_STRATEGY" in text
+    assert "--mig-strategy VALUE (GFD_MIG_STRATEGY, MIG_STRATEGY)\n      how MIG devices are offered" in text
