@@ -94,8 +94,9 @@ class Reconciler:
         self._follow(plan.active)
         failures = await self._carry_out(plan)
         self._poster.post(plan.events)
-        # The log of a new process begins with how things stand.
-        self._tell(plan.events if self._standing is not None else plan.standing.values())
+        # The log of a new process begins with what is wrong, also where that was told before.
+        standing = plan.standing.values() if self._standing is None else ()
+        self._tell({*plan.events, *(note for note in standing if note.type is EventType.WARNING)})
         self._standing = plan.standing
         failures += await self._report(plan.policies)
         if failures:

@@ -25,7 +25,7 @@ class Agent:
     text: str = ""
     """Why nobody does, the same for all nodes that are in the same trouble; empty: all is well."""
     remedy: str = ""
-    """A command that tells more about this node; empty where there is no pod to ask."""
+    """A command that tells more about this node."""
 
     @property
     def ready(self) -> bool:
@@ -33,21 +33,23 @@ class Agent:
         return not self.text
 
 
-def agent_of(pod: AgentPod | None, gpu_node: GPUNode | None, namespace: str) -> Agent:
+def agent_of(node: Node, pod: AgentPod | None, gpu_node: GPUNode | None, namespace: str) -> Agent:
     """How the agent of one node is.
 
     Args:
+        node: which.
         pod: None where there is none yet.
         gpu_node: what it reported; asked why it is not ready, as long as its pod shows no worse trouble.
         namespace: of the pod.
     """
-    if pod is None:
-        return Agent(text="agent not ready")
-    if pod.ready:
+    if pod is not None and pod.ready:
         return Agent()
-    verb = "logs" if pod.trouble in _CRASHES else "describe pod"
-    text = pod.trouble or _own_words(gpu_node) or "agent not ready"
-    return Agent(text=text, remedy=f"kubectl {verb} -n {namespace} {pod.name}")
+    if pod is not None and pod.trouble in _CRASHES:
+        return Agent(text=pod.trouble, remedy=f"kubectl logs -n {namespace} {pod.name}")
+    # The same before and after there is a pod: what is told anew is written anew.
+    pods = f"-l app={names.DAEMONSET_DEVICE_PLUGIN} --field-selector spec.nodeName={node.name}"
+    text = (pod.trouble or _own_words(gpu_node) if pod is not None else "") or "agent not ready"
+    return Agent(text=text, remedy=f"kubectl describe pods -n {namespace} {pods}")
 
 
 def _own_words(gpu_node: GPUNode | None) -> str:
@@ -79,7 +81,5 @@ def condition_of(node: Node, agent: Agent | None) -> Condition:
         return Condition(
             type=AGENT_READY, status="True", reason="Ready", message=f"the agent of {node.name} is at work"
         )
-    message = f"the agent of {node.name} is not ready, what it reported may be outdated ({agent.text})"
-    if agent.remedy:
-        message = f"{message}: {agent.remedy}"
+    message = f"the agent of {node.name} is not ready, what it reported may be outdated ({agent.text}): {agent.remedy}"
     return Condition(type=AGENT_READY, status="False", reason="AgentNotReady", message=message)

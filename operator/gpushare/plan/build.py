@@ -60,7 +60,7 @@ class _Acted:
     """What became of the active policy."""
 
     outcome: Outcome
-    built: Built = field(default_factory=Built)
+    components: tuple[Component, ...] = ()
     fleet: Fleet = field(default_factory=Fleet)
     prune: tuple[LiveObject, ...] = ()
     catalog: Catalog | None = None
@@ -91,7 +91,7 @@ def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> 
     members = acted.fleet.members
     return Plan(
         active=choice.active.name,
-        components=(acted.built.component,) if acted.built.component is not None else (),
+        components=acted.components,
         gpu_nodes=tuple(member.spec for member in members if member.spec is not None),
         gpu_node_conditions=tuple(member.conditions for member in members if member.conditions is not None),
         node_labels=acted.fleet.labels,
@@ -114,17 +114,15 @@ def _act(snapshot: Snapshot, active: Policy, now: str) -> _Acted:
     catalog = catalogs.build_catalog(snapshot, policy)
     whole = fleet.build_fleet(snapshot, policy, catalog, now)
     built = components.build_device_plugin(snapshot, active, policy)
-    wanted = (
-        components.keys_of(components.DEVICE_PLUGIN, snapshot.settings.namespace)
-        if built.component is not None
-        else frozenset[ObjectKey]()
-    )
-    held = {components.DEVICE_PLUGIN} if built.problems else set[str]()
+    wanted = [built.component] if built.component is not None else []
+    if whole.uses_mps:
+        wanted += [components.build_mps(device_plugin) for device_plugin in wanted]
+    keys = [key for component in wanted for key in components.keys_of(component.name, snapshot.settings.namespace)]
     return _Acted(
         outcome=_outcome_of(snapshot, policy, catalog, whole, built),
-        built=built,
+        components=tuple(wanted),
         fleet=whole,
-        prune=pruning.build_prune(snapshot.objects, wanted=wanted, held=held),
+        prune=pruning.build_prune(snapshot.objects, wanted=keys, held=components.STATES if built.problems else ()),
         catalog=catalog,
     )
 
@@ -134,7 +132,7 @@ def _find_conflicts(snapshot: Snapshot, active: Policy) -> list[str]:
         f"GPUCluster {name} exists, and with it another operator that shares GPUs; nothing is changed until it is deleted"
         for name in sorted(snapshot.gpu_clusters)
     ]
-    keys = components.keys_of(components.DEVICE_PLUGIN, snapshot.settings.namespace)
+    keys = components.all_keys(snapshot.settings.namespace)
     return texts + [
         f"{item.key} is controlled by {item.controller_name}; nothing is changed until that is gone, "
         "or has devicePlugin.enabled: false"
@@ -158,11 +156,15 @@ def _outcome_of(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, who
     broken = [*map(str, built.problems), *(text for _, text in sorted(snapshot.failures.items()))]
     if broken:
         return status.failed([f"Failed to reconcile {state}: {wording.joined(broken)}"], others)
-    reasons = [*_daemonset_reasons(snapshot, built, len(whole.expected))]
+    reasons = [] if built.component is None else _lacks(snapshot, names.DAEMONSET_DEVICE_PLUGIN, len(whole.expected))
     reasons += [refusal.text for refusal in verdict.refusals]
     reasons += [*summary.refused, *summary.waiting]
-    if reasons:
-        return status.not_ready([state], reasons, others)
+    # On how many nodes it runs is not known here, since it goes by what their agents serve; what it lacks on those is.
+    lacks_mps = _lacks(snapshot, names.DAEMONSET_MPS, 0) if whole.uses_mps and built.component is not None else []
+    if reasons or lacks_mps:
+        states = [state] if reasons else []
+        states += [components.STATES[components.MPS]] if lacks_mps else []
+        return status.not_ready(states, [*reasons, *lacks_mps], others)
     return _ready(snapshot, whole, others)
 
 
@@ -173,10 +175,8 @@ def _ready(snapshot: Snapshot, whole: Fleet, others: Iterable[Condition]) -> Out
     return status.succeeded(status.NO_GPU_NODES if discovered else status.NFD_LABELS_MISSING, others)
 
 
-def _daemonset_reasons(snapshot: Snapshot, built: Built, expected: int) -> list[str]:
-    if built.component is None:
-        return []
-    key = ObjectKey(manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, snapshot.settings.namespace)
+def _lacks(snapshot: Snapshot, daemonset: str, expected: int) -> list[str]:
+    key = ObjectKey(manifests.DAEMON_SET, daemonset, snapshot.settings.namespace)
     live = next((item.rollout for item in snapshot.objects if item.key == key and item.managed), None)
     text = rollouts.describe_daemonset(key, live, expected)
     return [text] if text else []
@@ -188,9 +188,13 @@ def _notes(outcomes: list[tuple[Policy, Outcome]], acted: _Acted) -> Mapping[Top
         conditions = status.conditions_of(outcome)
         known = events.known_types(policy, conditions)
         key = ObjectKey(manifests.CLUSTER_POLICY, policy.name)
-        notes |= events.condition_notes(key, policy.uid, conditions, known)
-        if outcome is acted.outcome and acted.catalog is not None and acted.catalog.name:
-            notes |= _config_map_notes(acted.catalog, acted.fleet, conditions, known)
+        told = conditions
+        if outcome is acted.outcome and acted.catalog is not None:
+            news = status.rollout_news(rollouts.summarise(acted.fleet.expected))
+            told = tuple(news if (c.type, c.reason) == (news.type, news.reason) else c for c in conditions)
+            if acted.catalog.name:
+                notes |= _config_map_notes(acted.catalog, acted.fleet, conditions, known)
+        notes |= events.condition_notes(key, policy.uid, told, known)
     for member in acted.fleet.members:
         if member.progress is not None:
             notes |= events.node_notes(member.node, member.assignment, member.progress, known=member.known)
@@ -210,6 +214,6 @@ def _config_map_notes(
         if whole.assigned[name].refusal is None and catalog.holds(progress.config.source)
     }
     told = [condition for condition in conditions if condition.type == status.CONFIG_VALID]
-    told.append(status.rolled_out(rollouts.summarise(members)))
+    told.append(status.rollout_news(rollouts.summarise(members)))
     uid = catalog.config_map.uid if catalog.config_map is not None else ""
     return events.condition_notes(catalog.key, uid, told, known)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from gpushare import names
 from gpushare.api.clusterpolicy import ClusterPolicy
 from gpushare.domain.conditions import Condition, with_times
 from gpushare.domain.gpunode import Config, GPUNode
-from gpushare.plan import agents, assignments, nodes, rollouts
+from gpushare.plan import agents, assignments, catalogs, nodes, rollouts
 from gpushare.plan.agents import Agent
 from gpushare.plan.assignments import Assignment
 from gpushare.plan.catalogs import Catalog
@@ -71,6 +72,8 @@ class Fleet:
     assigned: Mapping[str, Assignment] = field(default_factory=dict)
     expected: Mapping[str, Progress] = field(default_factory=dict)
     """Nodes that run an agent, or are about to."""
+    uses_mps: bool = False
+    """Whether a node has a configuration that shares by MPS, or still runs one."""
 
 
 def build_fleet(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, now: str) -> Fleet:
@@ -90,7 +93,7 @@ def build_fleet(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, now
         if stored is None or stored.node_uid == node.uid:
             served.add(node.name)
             agent = (
-                agents.agent_of(pods.get(node.name), stored, snapshot.settings.namespace)
+                agents.agent_of(node, pods.get(node.name), stored, snapshot.settings.namespace)
                 if nodes.runs_agent(node, wanted)
                 else None
             )
@@ -103,6 +106,18 @@ def build_fleet(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, now
         gpu_nodes=sum(map(nodes.is_gpu_node, snapshot.nodes)),
         assigned={member.node.name: member.assignment for member in members},
         expected={member.node.name: member.progress for member in members if member.progress is not None},
+        uses_mps=_uses_mps(members, gpu_nodes),
+    )
+
+
+def _uses_mps(members: Collection[Member], gpu_nodes: Mapping[str, GPUNode]) -> bool:
+    if any(map(catalogs.shares_by_mps, {member.assignment.config for member in members})):
+        return True
+    # Until the agent has left it: it may hold back a configuration, or keep what it had.
+    return any(
+        gpu_nodes[member.node.name].status.labels.get(names.LABEL_MPS_CAPABLE) == "true"
+        for member in members
+        if member.node.name in gpu_nodes
     )
 
 

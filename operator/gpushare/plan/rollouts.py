@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from gpushare.domain.conditions import Condition
-from gpushare.domain.gpunode import CONFIG_APPLIED, Config, GPUNode
+from gpushare.domain.gpunode import CONFIG_APPLIED, MPS_READY, Config, GPUNode
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import wording
 from gpushare.plan.agents import Agent
@@ -59,8 +59,15 @@ def progress_of(config: Config, gpu_node: GPUNode | None, agent: Agent, *, kept:
         if applied.status == "False":
             return Progress(phase=Phase.REFUSED, config=config, text=wording.joined(problems) or applied.message)
         if status.applied_revision == config.revision:
+            if waits := _waits_for_mps(status.conditions):
+                return Progress(phase=Phase.WAITING, config=config, text=waits)
             return Progress(phase=Phase.KEPT if kept else Phase.APPLIED, config=config, warnings=problems)
     return Progress(phase=Phase.WAITING, config=config)
+
+
+def _waits_for_mps(conditions: Iterable[Condition]) -> str:
+    """A configuration that is in force gives out nothing of MPS before its daemons run."""
+    return next((each.message for each in conditions if each.type == MPS_READY and each.status == "False"), "")
 
 
 def _is_about(condition: Condition, gpu_node: GPUNode) -> bool:
@@ -83,13 +90,20 @@ class Summary:
 
     @property
     def text(self) -> str:
-        """For people, in a condition or an Event."""
+        """For people, in a condition."""
+        return wording.joined([self._head, *self.refused, *self.kept, *self.waiting])
+
+    @property
+    def news(self) -> str:
+        """What of it is worth an Event: what is refused, or else what is applied. Not what changes with every node."""
+        return wording.joined(self.refused or [self._head])
+
+    @property
+    def _head(self) -> str:
         if not self.total:
             return "no node is there to run a configuration"
         head = f"applied on {self.applied} of {wording.counted(self.total, 'GPU node')}"
-        if self.running:
-            head = f"{head}: {self.running}"
-        return wording.joined([head, *self.refused, *self.kept, *self.waiting])
+        return f"{head}: {self.running}" if self.running else head
 
 
 def summarise(nodes: Mapping[str, Progress]) -> Summary:

@@ -166,6 +166,11 @@ def rolled_out(summary: Summary) -> Condition:
     return Condition(type=ROLLED_OUT, status=status, reason=reason, message=summary.text)
 
 
+def rollout_news(summary: Summary) -> Condition:
+    """The same as `rolled_out`, with the message that Events have."""
+    return replace(rolled_out(summary), message=summary.news)
+
+
 def switched_off() -> tuple[Condition, Condition]:
     """`ConfigValid` and `RolledOut` of a policy that wants no device plugin, whatever configuration it names."""
     message = "devicePlugin.enabled of the policy is false: no node runs the device plugin"

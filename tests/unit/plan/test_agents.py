@@ -26,13 +26,15 @@ def pod(trouble: str = "", *, ready: bool = False, name: str = "agent-1") -> Age
     return AgentPod(node="gpu01", name=name, ready=ready, trouble=trouble)
 
 
-DESCRIBE = "kubectl describe pod -n gpu-operator agent-1"
+DESCRIBE = (
+    "kubectl describe pods -n gpu-operator -l app=nvidia-device-plugin-daemonset --field-selector spec.nodeName=gpu01"
+)
 
 
 @pytest.mark.parametrize(
     ("found", "gpu_node", "expected"),
     [
-        pytest.param(None, SILENT, Agent(text="agent not ready"), id="no pod"),
+        pytest.param(None, SILENT, Agent(text="agent not ready", remedy=DESCRIBE), id="no pod"),
         pytest.param(pod(ready=True), telling(REGISTERED, "x"), Agent(), id="at work"),
         pytest.param(pod(), None, Agent(text="agent not ready", remedy=DESCRIBE), id="starting"),
         pytest.param(
@@ -47,7 +49,7 @@ DESCRIBE = "kubectl describe pod -n gpu-operator agent-1"
 )  # fmt: skip
 def test_agent(found: AgentPod | None, gpu_node: GPUNode | None, expected: Agent) -> None:
     """The pod knows whether an agent works, and together with the agent why it does not."""
-    assert expected == agent_of(found, gpu_node, NAMESPACE)
+    assert expected == agent_of(node("gpu01"), found, gpu_node, NAMESPACE)
 
 
 def test_two_pods() -> None:

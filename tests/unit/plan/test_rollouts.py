@@ -101,6 +101,11 @@ def test_summary() -> None:
         f"gpu7, gpu8 keep any (revision {CONFIG.revision}) of ConfigMap gpu-operator/m; gpu9 stays unshared; "
         "waiting for gpu5; waiting for gpu6, gpu61 (CrashLoopBackOff): kubectl logs six"
     )
+    assert summarise(nodes).news == 'gpu4 cannot run "any" and keeps what was there: no such device'
+    del nodes["gpu4"]
+    assert summarise(nodes).news == (
+        f"applied on 4 of 10 GPU nodes: any (revision {CONFIG.revision}) on 3 nodes, unshared on 1 node"
+    )
     assert summarise({}).text == "no node is there to run a configuration"
 
 
