@@ -7,11 +7,13 @@ scores of all sets add up to the most, and the best of these sets is the answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from gpushare.allocation.partitions import solving
-from gpushare.allocation.partitions.values import Partition
 from gpushare.allocation.policies import Request, read_request
 from gpushare.allocation.topology import Topology
+
+if TYPE_CHECKING:
+    from gpushare.allocation.partitions.values import Partition
 
 
 class BestEffort:
@@ -43,5 +45,7 @@ class BestEffort:
 
 
 def _divide(topology: Topology, request: Request) -> Partition:
+    from gpushare.allocation.partitions import solving  # late: an agent's first list does not wait for it
+
     positions = tuple(request.free.index(gpu) for gpu in request.required)
     return solving.divide(topology.matrix(request.free), request.size, tuple(sorted(positions)))

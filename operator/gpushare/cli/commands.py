@@ -12,7 +12,9 @@ from gpushare import __version__
 from gpushare.cli.main import PROCESSES
 
 COMMANDS = {
+    "allocate": ("gpushare.cli.allocate", "which GPUs a request would get on a node, and why"),
     "sandbox": ("gpushare.cli.sandbox", "a simulated GPU cluster in your terminal, for real kubectl"),
+    "topology": ("gpushare.cli.topology", "how the GPUs of a node are connected, and how close that makes them"),
 }
 SUMMARIES = {name: summary for name, (_, summary) in COMMANDS.items()} | {
     "agent": "the node agent: discovers GPUs, serves them to the kubelet (flags of nvidia-device-plugin)",

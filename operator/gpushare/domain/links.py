@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 
 class Ancestor(IntEnum):
@@ -15,6 +17,17 @@ class Ancestor(IntEnum):
     HOST_BRIDGE = 30
     NUMA_NODE = 40
     SYSTEM = 50
+
+
+WORDS: Final[Mapping[Ancestor, str]] = {
+    Ancestor.BOARD: "BRD",
+    Ancestor.SWITCH: "PIX",
+    Ancestor.SWITCHES: "PXB",
+    Ancestor.HOST_BRIDGE: "PHB",
+    Ancestor.NUMA_NODE: "NODE",
+    Ancestor.SYSTEM: "SYS",
+}
+"""As nvidia-smi shows them, which has no word of its own for one board."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from gpushare.nvml.real import RealNvml
 from gpushare.nvml.simulated import SimulatedNvml
 from support.nvml_library import Stub, plugged_in
 
-
 NODE = """
 gpu T4
 gpu T4
