@@ -15,6 +15,7 @@ from gpushare.agent.options import AgentOptions
 from gpushare.api.sharing import Flags
 from gpushare.domain.devices import Inventory
 from gpushare.domain.gpunode import CONFIG_APPLIED, GPUNode
+from gpushare.domain.manifests import Manifest
 from gpushare.host.files import HostFiles
 from gpushare.host.mps import ROOT, MpsMachine
 from gpushare.host.remembering import ValueFile
@@ -91,6 +92,8 @@ class MpsService:
             return f"driver: {self._devices.failure or 'not asked yet'}"
         if not self._passed:
             return "starting"
+        if self._assignment is None and not self._daemons.begun:
+            return "no configuration is in force on this node yet"
         return "; ".join(f"{name}: {reason}" for name, reason in sorted(self._daemons.troubles.items()))
 
     def figures(self) -> Mapping[str, bool]:
@@ -112,7 +115,8 @@ class MpsService:
     async def _follow_file(self) -> None:
         await configuration.follow_file(self._files.path(self._options.config_file), self._assign)
 
-    def _see(self, node: GPUNode | None) -> None:
+    def _see(self, manifest: Manifest | None) -> None:
+        node = GPUNode.from_json(manifest) if manifest is not None else None
         # Only what the agent serves: it may have held back or refused what is assigned, and pods go on with what was.
         if node is not None and is_in_force(node):
             assignment = configuration.assignment_of(node)
