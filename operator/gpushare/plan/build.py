@@ -198,6 +198,7 @@ def _notes(outcomes: list[tuple[Policy, Outcome]], acted: _Acted) -> Mapping[Top
     for member in acted.fleet.members:
         if member.progress is not None:
             notes |= events.node_notes(member.node, member.assignment, member.progress, known=member.known)
+            notes |= events.health_notes(member.node, member.devices)
     return notes
 
 

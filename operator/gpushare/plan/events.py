@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
+from gpushare.domain.gpunode import DEVICES_READY
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import status
 from gpushare.plan.assignments import Assignment, describe
@@ -180,3 +181,23 @@ def node_notes(node: Node, assignment: Assignment, progress: Progress, *, known:
         text = f"{node.name} runs {title_of(progress.config)}" + "".join(f"; {warning}" for warning in warnings)
     event = EventNote(regarding=key, uid=node.uid, reason=reason, type=kind, message=text[:1024])
     return {(key, "config"): Note(event=event, known=known)}
+
+
+def health_notes(node: Node, devices: Condition | None) -> Notes:
+    """What is to be told of a node's GPUs: which are sick and why, and that they are well again.
+
+    A controller that has just started tells it once more, for it cannot know whether the one before it did.
+
+    Args:
+        node: the Node, on which the Event is.
+        devices: `DevicesReady` of its agent; None where that has said nothing yet.
+    """
+    if devices is None:
+        return {}
+    key = ObjectKey(manifests.NODE, node.name)
+    if devices.status == "False":
+        reason, kind, text = "GPUUnhealthy", EventType.WARNING, devices.message
+    else:
+        reason, kind, text = "GPURecovered", EventType.NORMAL, f"all GPUs can be used again: {devices.message}"
+    event = EventNote(regarding=key, uid=node.uid, reason=reason, type=kind, message=text[:1024])
+    return {(key, DEVICES_READY): Note(event=event, heals=kind is EventType.NORMAL)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gpushare import names
 from gpushare.api.clusterpolicy import ClusterPolicy
 from gpushare.domain.conditions import Condition, with_times
-from gpushare.domain.gpunode import Config, GPUNode
+from gpushare.domain.gpunode import DEVICES_READY, Config, GPUNode
 from gpushare.plan import agents, assignments, catalogs, nodes, rollouts
 from gpushare.plan.agents import Agent
 from gpushare.plan.assignments import Assignment
@@ -57,6 +57,8 @@ class Member:
     """None: stored already."""
     known: bool
     """Nothing of the assignment is new, whatever has become of the agent."""
+    devices: Condition | None
+    """What the agent says of its GPUs; None: nothing yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +141,7 @@ def _member(node: Node, stored: GPUNode | None, catalog: Catalog, agent: Agent |
         if told in before and about_agent in before
         else GPUNodeConditions(name=node.name, conditions=(told, about_agent)),
         known=has_config and told in before,
+        devices=next((condition for condition in before if condition.type == DEVICES_READY), None),
     )
 
 

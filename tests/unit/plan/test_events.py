@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gpushare.domain import manifests
-from gpushare.domain.gpunode import revision_of
+from gpushare.domain.conditions import Condition
+from gpushare.domain.gpunode import DEVICES_READY, revision_of
 from gpushare.domain.manifests import ObjectKey
 from gpushare.errors import Problem
 from gpushare.plan.build import build_plan
@@ -221,3 +222,45 @@ def test_switched_off() -> None:
         assert (condition.status, condition.reason, condition.message) == ("True", "Disabled", text)
     assert found.policies[0].state == "ready"
     assert "ConfigAccepted" not in {item.reason for item in plan.standing.values()}
+
+
+def _reporting(found: Snapshot, status: str, message: str) -> Snapshot:
+    """The cluster once the agent of its node says so of its GPUs."""
+    [gpu_node] = found.gpu_nodes
+    devices = Condition(type=DEVICES_READY, status=status, reason="X", message=message)
+    others = tuple(condition for condition in gpu_node.status.conditions if condition.type != DEVICES_READY)
+    return replace(
+        found, gpu_nodes=(replace(gpu_node, status=replace(gpu_node.status, conditions=(*others, devices))),)
+    )
+
+
+def test_sick_gpus() -> None:
+    """A GPU that falls sick is told on its Node, again when more do, and so is that all are well again; never else."""
+    found, last = settle(snapshot(node()))
+    standing, told = last.standing, []
+    for status, message in (
+        ("True", "4 GPUs, driver 550"),
+        ("False", "GPU 1: XID 79"),
+        ("False", "GPU 1: XID 79"),
+        ("False", "GPU 1: XID 79; GPU 2: XID 48"),
+        ("True", "4 GPUs, driver 550"),
+        ("True", "4 GPUs, driver 560"),
+    ):
+        plan = build_plan(_reporting(found, status, message), LATER, standing)
+        told += [(str(item.regarding), item.reason, item.type, item.message) for item in plan.events]
+        standing = plan.standing
+
+    assert told == [
+        ("Node gpu01", "GPUUnhealthy", EventType.WARNING, "GPU 1: XID 79"),
+        ("Node gpu01", "GPUUnhealthy", EventType.WARNING, "GPU 1: XID 79; GPU 2: XID 48"),
+        ("Node gpu01", "GPURecovered", EventType.NORMAL, "all GPUs can be used again: 4 GPUs, driver 550"),
+    ]
+
+
+def test_sick_gpus_at_a_start() -> None:
+    """A controller that starts tells of sick GPUs, for nobody may have been there to tell."""
+    found, _ = settle(snapshot(node()))
+
+    plan = build_plan(_reporting(found, "False", "GPU 1: XID 79"), LATER)
+
+    assert [item.reason for item in plan.events] == ["GPUUnhealthy"]
