@@ -135,6 +135,12 @@ class Cdi(Switch):
     nri_plugin_enabled: bool = False
 
 
+class Toolkit(Switch):
+    """NVIDIA's container toolkit, whose program containers with CDI devices need to start."""
+
+    install_dir: str = "/usr/local/nvidia"
+
+
 class HostPaths(_Part):
     """Where things are on the host."""
 
@@ -160,7 +166,7 @@ class ClusterPolicy(_Part):
     cdi: Cdi = Cdi()
     host_paths: HostPaths = HostPaths()
     sandbox_workloads: SandboxWorkloads = SandboxWorkloads()
-    toolkit: Switch = Switch()
+    toolkit: Toolkit = Toolkit()
     driver: Switch = Switch()
     dcgm: Switch = Switch()
     dcgm_exporter: Switch = Switch()

@@ -33,7 +33,7 @@ def read_imex_channels(files: HostFiles, driver_root: str, wanted: Iterable[int]
 def device_root(files: HostFiles, driver_root: str) -> str:
     """What stands before `/dev`: the driver root as this container sees it, where it has device nodes; else nothing."""
     root = driver_root.rstrip("/")
-    return root if root and files.exists(f"{root}/dev") else ""
+    return root if root and files.exists(root + CONTROL_DEVICES[0]) else ""
 
 
 def read_driver_load(files: HostFiles) -> str:

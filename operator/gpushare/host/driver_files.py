@@ -110,7 +110,7 @@ def find_device_root(files: HostFiles, root: Place, said: str | None) -> Place:
         return Place(seen=seen, on_host=said)
     # Where the whole host can be seen, one can look; else the device nodes are taken to be where the driver is.
     is_known = files.exists(HOST_ROOT)
-    is_there = files.exists(_below(HOST_ROOT, _below(root.on_host, CONTROL_DEVICES[0])))
+    is_there = bool(seen) or files.exists(_below(HOST_ROOT, _below(root.on_host, CONTROL_DEVICES[0])))
     return Place(seen=seen, on_host="/" if is_known and not is_there else root.on_host)
 
 

@@ -136,6 +136,7 @@ def _values_of(snapshot: Snapshot, policy: ClusterPolicy, image: str, env: Mappi
         # driver's library in the driver's root or on the host.
         "runtime_class": runtime_class if runtime_class in snapshot.runtime_classes else "",
         "driver_root": paths.driver_install_dir,
+        "host_root": paths.root_fs or "/",
         "kubelet_root": paths.kubelet_root_dir,
     }
 

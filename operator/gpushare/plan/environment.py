@@ -15,25 +15,23 @@ RESERVED: Final = {
     names.ENV_POD_IP: _OF_THE_POD,
     "KUBECONFIG": _OF_THE_POD,
     "CONFIG_FILE": _OF_THE_NODE,
+    "MIG_STRATEGY": "mig.strategy of the policy says it, which each node checks before it follows",
 }
 """What one value for all nodes would break, and why."""
-_LIST_STRATEGY: Final = "DEVICE_LIST_STRATEGY"
-_ENVVAR: Final = "envvar"
-_CDI: Final = "cdi-"
-"""How the strategies begin that hand GPUs over by CDI."""
+_HOOK: Final = "toolkit/nvidia-cdi-hook"
+"""Where the toolkit's directory has the program of CDI hooks."""
 
 
 def build_environment(policy: ClusterPolicy) -> dict[str, str]:
     """Variables by name. What the user writes wins over everything, in place, else at the end.
 
-    There is no `CONFIG_FILE` and no `MIG_STRATEGY`: both are part of what the controller assigns to each node. CDI is never
-    asked for: every agent would refuse it, and warn on every node.
+    There is no `CONFIG_FILE` and no `MIG_STRATEGY`: both are part of what the controller assigns to each node.
     """
     plugin = policy.device_plugin
     env = {
         "PASS_DEVICE_SPECS": "true",
         "FAIL_ON_INIT_ERROR": "true",
-        _LIST_STRATEGY: _ENVVAR,
+        "DEVICE_LIST_STRATEGY": "envvar",
         "DEVICE_ID_STRATEGY": "uuid",
         "NVIDIA_VISIBLE_DEVICES": "all",
         "NVIDIA_DRIVER_CAPABILITIES": "all",
@@ -45,11 +43,12 @@ def build_environment(policy: ClusterPolicy) -> dict[str, str]:
         env["GDRCOPY_ENABLED"] = "true"
     # On every node, whatever its strategy: with it, a changed strategy needs no new pod.
     env["NVIDIA_MIG_MONITOR_DEVICES"] = "all"
+    if policy.is_enabled("cdi"):
+        env |= _cdi(policy)
+    # Where the container's driver root is on the host. A driver that is part of the host is found by the agent.
+    env["NVIDIA_DRIVER_ROOT"] = policy.host_paths.driver_install_dir
     env[names.ENV_METRICS_PORT] = str(names.PORT_AGENT)
-    said = _said(policy)
-    if _LIST_STRATEGY in said:
-        said[_LIST_STRATEGY] = _served(said[_LIST_STRATEGY])
-    return env | said
+    return env | {variable.name: variable.value for variable in plugin.env if variable.name not in RESERVED}
 
 
 def find_notes(policy: ClusterPolicy) -> Iterator[str]:
@@ -57,25 +56,14 @@ def find_notes(policy: ClusterPolicy) -> Iterator[str]:
     for variable in policy.device_plugin.env:
         if variable.name in RESERVED:
             yield f"spec.devicePlugin.env: {variable.name} is not taken, since {RESERVED[variable.name]}"
-    strategies = _said(policy).get(_LIST_STRATEGY)
-    if strategies is None:
-        if policy.is_enabled("cdi"):
-            yield (
-                "cdi.enabled of the policy (true where it is not written) asks for CDI, which this version does not serve; "
-                "containers get NVIDIA_VISIBLE_DEVICES instead (cdi.enabled: false says so)"
-            )
-    elif (served := _served(strategies)) != strategies:
-        yield (
-            f'spec.devicePlugin.env: {_LIST_STRATEGY} "{strategies}" asks for CDI, which this version does not serve; '
-            f'"{served}" is used instead'
-        )
 
 
-def _said(policy: ClusterPolicy) -> dict[str, str]:
-    return {variable.name: variable.value for variable in policy.device_plugin.env if variable.name not in RESERVED}
-
-
-def _served(strategies: str) -> str:
-    words = strategies.split(",")
-    served = [word for word in words if not word.strip().startswith(_CDI)]
-    return strategies if served == words else ",".join(served) or _ENVVAR
+def _cdi(policy: ClusterPolicy) -> dict[str, str]:
+    env = {
+        "CDI_ENABLED": "true",
+        "DEVICE_LIST_STRATEGY": "cdi-annotations,cdi-cri",
+        "CDI_ANNOTATION_PREFIX": "cdi.k8s.io/",
+    }
+    if policy.is_enabled("toolkit"):
+        env["NVIDIA_CDI_HOOK_PATH"] = f"{policy.toolkit.install_dir.rstrip('/')}/{_HOOK}"
+    return env

@@ -66,6 +66,8 @@ def test_library(tmp_path: Path) -> None:
         pytest.param([], "", ("", "/run/driver"), id="taken to be where the driver is"),
         pytest.param([], "/d", ("", "/d"), id="what is said counts"),
         pytest.param(["/driver-root/dev/nvidiactl"], "", ("/driver-root", "/run/driver"), id="the driver's own"),
+        pytest.param(["/driver-root/dev/null"], "", ("", "/run/driver"), id="the driver's own, without nodes"),
+        pytest.param(["/driver-root/dev/nvidiactl", "/host/x"], "", ("/driver-root", "/run/driver"), id="seen in both"),
         pytest.param(["/host/dev/nvidiactl"], "", ("", "/"), id="seen on the host, not there"),
         pytest.param(["/host/run/driver/dev/nvidiactl"], "", ("", "/run/driver"), id="seen on the host, there"),
     ],
@@ -149,7 +151,12 @@ def test_device_nodes(tmp_path: Path) -> None:
 def test_channels(tmp_path: Path) -> None:
     """Below the driver's root, or in this container's `/dev`."""
     dev = Place(seen="/r", on_host="/")
-    touch(tmp_path, "/r/dev/nvidia-caps-imex-channels/channel0", "/dev/nvidia-caps-imex-channels/channel1")
+    touch(
+        tmp_path,
+        "/r/dev/nvidiactl",
+        "/r/dev/nvidia-caps-imex-channels/channel0",
+        "/dev/nvidia-caps-imex-channels/channel1",
+    )
 
     found = read_driver_files(HostFiles(tmp_path), dev, dev, Wanted(version="1", channels=(0, 1, 2)))
 

@@ -19,10 +19,13 @@ from support.snapshots import IMAGE, LATER, NAMESPACE, SETTINGS, node, policy, s
 BASE = {
     "PASS_DEVICE_SPECS": "true", "FAIL_ON_INIT_ERROR": "true", "DEVICE_LIST_STRATEGY": "envvar", "DEVICE_ID_STRATEGY": "uuid",
     "NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "all", "MPS_ROOT": "/run/nvidia/mps",
-    "NVIDIA_MIG_MONITOR_DEVICES": "all", "METRICS_PORT": "9409",
+    "NVIDIA_MIG_MONITOR_DEVICES": "all", "NVIDIA_DRIVER_ROOT": "/run/nvidia/driver", "METRICS_PORT": "9409",
 }  # fmt: skip
 NO_CDI = {"cdi": {"enabled": False}}
-SERVED = "containers get NVIDIA_VISIBLE_DEVICES instead (cdi.enabled: false says so)"
+BY_CDI = BASE | {
+    "CDI_ENABLED": "true", "DEVICE_LIST_STRATEGY": "cdi-annotations,cdi-cri", "CDI_ANNOTATION_PREFIX": "cdi.k8s.io/",
+}  # fmt: skip
+HOOK = {"NVIDIA_CDI_HOOK_PATH": "/usr/local/nvidia/toolkit/nvidia-cdi-hook"}
 
 
 def build(runtime_classes: frozenset[str] = frozenset(), image: str = IMAGE, **spec: Any) -> Built:
@@ -31,10 +34,6 @@ def build(runtime_classes: frozenset[str] = frozenset(), image: str = IMAGE, **s
     assert parsed.policy is not None, parsed.problems
     found = replace(snapshot(runtime_classes=runtime_classes), settings=replace(SETTINGS, image=image))
     return components.build_device_plugin(found, active, parsed.policy)
-
-
-def _strategies(text: str) -> dict[str, Any]:
-    return {"devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": text}]}}
 
 
 def values(**spec: Any) -> dict[str, Any]:
@@ -47,7 +46,16 @@ def values(**spec: Any) -> dict[str, Any]:
     ("spec", "expected"),
     [
         pytest.param(NO_CDI, BASE, id="plain"),
-        pytest.param({"cdi": {"enabled": True}}, BASE, id="CDI is not served"),
+        pytest.param({}, BY_CDI | HOOK, id="CDI by default"),
+        pytest.param({"toolkit": {"enabled": False}}, BY_CDI, id="CDI with a toolkit of the host"),
+        pytest.param(
+            {"cdi": {"enabled": True}, "toolkit": {"installDir": "/opt/nv/"}},
+            BY_CDI | {"NVIDIA_CDI_HOOK_PATH": "/opt/nv/toolkit/nvidia-cdi-hook"}, id="toolkit elsewhere",
+        ),
+        pytest.param(
+            {**NO_CDI, "hostPaths": {"driverInstallDir": "/opt/driver"}}, BASE | {"NVIDIA_DRIVER_ROOT": "/opt/driver"},
+            id="driver elsewhere",
+        ),
         pytest.param(
             {**NO_CDI, "gds": {"enabled": True}, "gdrcopy": {"enabled": True}},
             BASE | {"GDS_ENABLED": "true", "MOFED_ENABLED": "true", "GDRCOPY_ENABLED": "true"}, id="GDS and GDRCopy",
@@ -57,7 +65,7 @@ def values(**spec: Any) -> dict[str, Any]:
         ),
         pytest.param(
             {"devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": "envvar"}, {"name": "X"}]}},
-            BASE | {"DEVICE_LIST_STRATEGY": "envvar", "X": ""}, id="the user wins over everything",
+            BY_CDI | HOOK | {"DEVICE_LIST_STRATEGY": "envvar", "X": ""}, id="the user wins over everything",
         ),
         pytest.param({**NO_CDI, "mig": {"strategy": "mixed"}}, BASE, id="the MIG strategy is assigned, not rendered"),
         pytest.param(
@@ -74,30 +82,6 @@ def test_environment(spec: dict[str, Any], expected: dict[str, str]) -> None:
     assert expected == build_environment(parsed)
 
 
-@pytest.mark.parametrize(
-    ("spec", "strategy", "saying"),
-    [
-        pytest.param({}, "envvar", ["cdi.enabled of the policy (true where it is not written) asks for CDI", SERVED],
-                     id="CDI by default"),
-        pytest.param({"cdi": {"enabled": True}}, "envvar", ["cdi.enabled of the policy", SERVED], id="CDI as written"),
-        pytest.param(NO_CDI, "envvar", [], id="no CDI"),
-        pytest.param(_strategies("volume-mounts"), "volume-mounts", [], id="the user's choice"),
-        pytest.param(_strategies("cdi-cri"), "envvar", ['DEVICE_LIST_STRATEGY "cdi-cri" asks', '"envvar" is used instead'],
-                     id="CDI by variable"),
-        pytest.param(_strategies("cdi-annotations, volume-mounts,cdi-cri"), " volume-mounts", ["is used instead"],
-                     id="CDI among others"),
-    ],
-)  # fmt: skip
-def test_cdi_is_said_once_on_the_policy(spec: dict[str, Any], strategy: str, saying: list[str]) -> None:
-    """No agent is told to use what it would refuse; the policy says what is there instead."""
-    built = build(**spec)
-
-    assert built.component is not None
-    assert {"name": "DEVICE_LIST_STRATEGY", "value": strategy} in built.component.values["env"]
-    assert len(built.notes) == bool(saying)
-    assert all(text in built.notes[0] for text in saying)
-
-
 def test_environment_keeps_places() -> None:
     """Overridden in place, appended else: as in NVIDIA's operator, so that templates of both compare."""
     env = [{"name": "Z", "value": "1"}, {"name": "DEVICE_ID_STRATEGY", "value": "index"}]
@@ -105,7 +89,7 @@ def test_environment_keeps_places() -> None:
     assert parsed is not None
 
     assert list(build_environment(parsed)) == [
-        *list(BASE)[:-2], "GDS_ENABLED", "MOFED_ENABLED", "NVIDIA_MIG_MONITOR_DEVICES", "METRICS_PORT", "Z",
+        *list(BASE)[:-3], "GDS_ENABLED", "MOFED_ENABLED", *list(BASE)[-3:], "Z",
     ]  # fmt: skip
 
 
@@ -135,9 +119,10 @@ def test_environment_keeps_places() -> None:
         pytest.param({"daemonsets": {"labels": {"app": "x", "helm.sh/chart": "v1", "team": "ml",
                                                 "app.kubernetes.io/managed-by": "gpu-operator"}}},
                      "labels", {"team": "ml", "helm.sh/chart": "v1"}, id="selectors and pruning stand on ours"),
-        pytest.param({"devicePlugin": {"args": ["--pass-device-specs=true", "--mig-strategy", "single"]}}, "args",
-                     ["--pass-device-specs=true", "--mig-strategy", "single"], id="flags"),
+        pytest.param({"devicePlugin": {"args": ["--pass-device-specs=true", "--device-id-strategy", "index"]}}, "args",
+                     ["--pass-device-specs=true", "--device-id-strategy", "index"], id="flags"),
         pytest.param({"runtime_classes": frozenset({"nvidia"})}, "runtime_class", "nvidia", id="runtime class"),
+        pytest.param({"hostPaths": {"rootFS": "/hostfs"}}, "host_root", "/hostfs", id="root of the host"),
         pytest.param({"operator": {"runtimeClass": "other"}, "runtime_classes": frozenset({"nvidia"})}, "runtime_class", "",
                      id="a runtime class that is not there"),
         pytest.param({}, "metrics_port", 9409, id="where metrics are"),
@@ -171,10 +156,12 @@ def test_values(spec: dict[str, Any], key: str, expected: Any) -> None:
         pytest.param({"devicePlugin": {"args": ["--a --b"]}}, "spec.devicePlugin.args[0]", "not a line for a shell",
                      id="two flags in one"),
         pytest.param({"devicePlugin": {"args": ["--bogus"]}}, "spec.devicePlugin.args", "unknown flag '--bogus'", id="flag"),
-        pytest.param({"devicePlugin": {"args": ["--mig-strategy=some"]}}, "spec.devicePlugin.args",
-                     "--mig-strategy: 'some' is none of none, single, mixed", id="value of a flag"),
-        pytest.param({"devicePlugin": {"args": ["--mig-strategy"]}}, "spec.devicePlugin.args", "a value is missing",
+        pytest.param({"devicePlugin": {"args": ["--device-id-strategy=some"]}}, "spec.devicePlugin.args",
+                     "--device-id-strategy: 'some' is none of uuid, index", id="value of a flag"),
+        pytest.param({"devicePlugin": {"args": ["--device-id-strategy"]}}, "spec.devicePlugin.args", "a value is missing",
                      id="no value"),
+        pytest.param({"devicePlugin": {"args": ["--mig-strategy=single"]}}, "spec.devicePlugin.args",
+                     "--mig-strategy: remove it, since mig.strategy of the policy says it", id="one strategy beside the other"),
         pytest.param({"devicePlugin": {"args": ["--node-name", "gpu01"]}}, "spec.devicePlugin.args",
                      "--node-name: remove it, since every pod has its own", id="one node for all"),
         pytest.param({"devicePlugin": {"args": ["--config-file=/x"]}}, "spec.devicePlugin.args", "by devicePlugin.config",
