@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from gpushare.agent import clock, discovery
 from gpushare.agent.health import Checks
+from gpushare.agent.linking import Linking
 from gpushare.agent.memory import Memory
 from gpushare.agent.troubles import Moment, Reading, Troubles
 from gpushare.domain.devices import Inventory
@@ -52,6 +53,8 @@ class DeviceWatch:
         """None: the driver has not answered yet."""
         self.failure = ""
         """Why the driver as a whole cannot be asked; empty when it can."""
+        self.linking = Linking(nvml, log)
+        """How close the GPUs are to each other."""
         self.facts = HostFacts()
         self.answered = asyncio.Event()
         """Set once the driver has answered or failed for the first time."""

@@ -26,8 +26,8 @@ class Checks:
     counted: frozenset[int] = frozenset()
     """Beats the other two."""
     counts_all: bool = False
-    are_off: bool = False
-    """Whether nothing but what is counted makes a GPU sick: not even that it cannot be read."""
+    trusts_silence: bool = False
+    """Whether a GPU that cannot be read, or a driver that does not answer, is no trouble."""
 
     @classmethod
     def parse(cls, checks: HealthChecks) -> Self:
@@ -38,8 +38,13 @@ class Checks:
             ignores_all=bool(disabled & {_ALL, _XIDS}),
             counted=_numbers(enabled),
             counts_all=_ALL in enabled,
-            are_off=_ALL in disabled and _ALL not in enabled,
+            trusts_silence=_ALL in disabled and _ALL not in enabled,
         )
+
+    @property
+    def hears_nothing(self) -> bool:
+        """Whether no report counts."""
+        return self.ignores_all and not self.counted and not self.counts_all
 
     def counts(self, event: Event) -> bool:
         """Whether this report makes a GPU sick; ECC reports by themselves do not."""

@@ -99,15 +99,25 @@ class Troubles:
         for mig in self._targets(event):
             self._mark((event.uuid, mig, health.cause_of(event)), f"XID {event.xid}", now)
 
-    def read(self, reading: Reading, now: Moment) -> Inventory:
-        """Takes what was read: what is unreadable is sick, and what is well again is so from now on.
+    def read(self, reading: Reading, now: Moment, *, trusts_silence: bool = False) -> Inventory:
+        """Takes what was read: what is unreadable is sick, unless that is no trouble; what is well again is so from now on.
 
         Returns the inventory with the health of everything, and with GPUs in it that cannot be read now: one would vanish
         from the kubelet's list otherwise, and come back as if it were another one.
         """
         self._driver_load = reading.driver_load
-        present = {gpu.uuid for gpu in reading.inventory.gpus}
         reasons = {problem.path: problem.message for problem in reading.inventory.problems}
+        if trusts_silence:
+            reasons.clear()
+        else:
+            self._mark_silent(reading, reasons, now)
+        missing = {uuid: gpu for uuid, gpu in self._gpus.items() if f"gpus[{gpu.index}]" in reasons}
+        self._gpus = missing | {gpu.uuid: gpu for gpu in reading.inventory.gpus}
+        self._heal(reading, now)
+        return self.apply(reading.inventory)
+
+    def _mark_silent(self, reading: Reading, reasons: Mapping[str, str], now: Moment) -> None:
+        present = {gpu.uuid for gpu in reading.inventory.gpus}
         for gpu in list(self._gpus.values()):
             reason = reasons.get(f"gpus[{gpu.index}]")
             if reason is None or gpu.uuid in present:
@@ -116,10 +126,6 @@ class Troubles:
             self._mark((gpu.uuid, "", cause), reason, now, last_read=gpu)
         for uuid, reason in reading.deaf.items():
             self._mark((uuid, "", Cause.UNREADABLE), reason, now)
-        missing = {uuid: gpu for uuid, gpu in self._gpus.items() if f"gpus[{gpu.index}]" in reasons}
-        self._gpus = missing | {gpu.uuid: gpu for gpu in reading.inventory.gpus}
-        self._heal(reading, now)
-        return self.apply(reading.inventory)
 
     def fail(self, inventory: Inventory, reason: str, now: Moment) -> Inventory:
         """The driver as a whole has stopped answering: every GPU is sick."""

@@ -38,17 +38,19 @@ def test_checks(disabled: str, enabled: str, counted: list[int], ignored: list[i
 @pytest.mark.parametrize(
     ("disabled", "enabled", "expected"),
     [
-        pytest.param("", "", False, id="nothing said"),
-        pytest.param("xids", "", False, id="only reports are off"),
-        pytest.param("79", "", False, id="one report is off"),
-        pytest.param("all", "", True, id="all off"),
-        pytest.param("all", "79", True, id="all off but one report"),
-        pytest.param("all", "all", False, id="all on"),
+        pytest.param("", "", (False, False), id="nothing said"),
+        pytest.param("xids", "", (False, True), id="only reports are off"),
+        pytest.param("79", "", (False, False), id="one report is off"),
+        pytest.param("all", "", (True, True), id="all off"),
+        pytest.param("all", "79", (True, False), id="all off but one report"),
+        pytest.param("all", "all", (False, False), id="all on"),
     ],
 )
-def test_checks_that_are_off(disabled: str, enabled: str, *, expected: bool) -> None:
-    """Without checks, a GPU is not even sick when it cannot be read."""
-    assert Checks.parse(HealthChecks(disabled=disabled, enabled=enabled)).are_off is expected
+def test_checks_that_are_off(disabled: str, enabled: str, expected: tuple[bool, bool]) -> None:
+    """Without checks, a GPU is not even sick when it cannot be read; where no report counts, nobody listens."""
+    checks = Checks.parse(HealthChecks(disabled=disabled, enabled=enabled))
+
+    assert (checks.trusts_silence, checks.hears_nothing) == expected
 
 
 def test_ecc_is_no_xid() -> None:
