@@ -11,10 +11,11 @@ import yaml
 
 from gpushare.domain.manifests import Manifest
 from gpushare.plan.build import build_plan
+from gpushare.plan.snapshot import Snapshot
 from gpushare.render.decorate import decorate
 from gpushare.render.ordering import in_order
 from gpushare.render.templates import render
-from support.snapshots import NOW, policy, snapshot
+from support.snapshots import NOW, by_mps, config_map, node, policy, sharing_policy, snapshot
 
 Golden = Callable[[str, str], None]
 
@@ -64,7 +65,11 @@ CASES: dict[str, dict[str, Any]] = {
 
 def rendered(name: str) -> list[Manifest]:
     classes = frozenset({"nvidia"}) if name == "in-the-field" else frozenset()
-    plan = build_plan(snapshot(policies=(policy(**CASES[name]),), runtime_classes=classes), NOW)
+    return rendered_of(snapshot(policies=(policy(**CASES[name]),), runtime_classes=classes))
+
+
+def rendered_of(cluster: Snapshot) -> list[Manifest]:
+    plan = build_plan(cluster, NOW)
     return in_order(
         manifest
         for component in plan.components
@@ -87,6 +92,13 @@ def checked(found: list[Manifest]) -> str:
 def test_policy(name: str, golden: Golden) -> None:
     """A policy gives exactly this, and a real API server would take it."""
     golden(f"rendered/{name}.yaml", checked(rendered(name)))
+
+
+def test_mps(golden: Golden) -> None:
+    """A configuration in use that shares by MPS brings the DaemonSet of its daemons."""
+    cluster = snapshot(node(), policies=(sharing_policy("any", **NO_CDI),), config_maps=(config_map(any=by_mps(4)),))
+
+    golden("rendered/mps.yaml", checked(rendered_of(cluster)))
 
 
 def test_controller(golden: Golden) -> None:

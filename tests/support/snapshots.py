@@ -10,9 +10,8 @@ from gpushare import names
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import CONFIG_APPLIED, GPUNode, GPUNodeStatus
-from gpushare.domain.manifests import ObjectKey
 from gpushare.plan.build import Plan, build_plan
-from gpushare.plan.components import DEVICE_PLUGIN, keys_of
+from gpushare.plan.components import keys_of
 from gpushare.plan.events import Standing
 from gpushare.plan.snapshot import AgentPod, ConfigMap, LiveObject, Node, Policy, Rollout, Settings, Snapshot
 
@@ -33,6 +32,11 @@ def time_slicing(replicas: int, *, mig_strategy: str = "") -> str:
         f"version: v1\n{flags}sharing:\n  timeSlicing:\n    resources:\n"
         f"    - name: nvidia.com/gpu\n      replicas: {replicas}\n"
     )
+
+
+def by_mps(replicas: int) -> str:
+    """The same shared by MPS."""
+    return time_slicing(replicas).replace("timeSlicing", "mps")
 
 
 def policy(name: str = "cluster-policy", *, created: str = "2026-01-01T00:00:00Z", **spec: Any) -> Policy:
@@ -124,14 +128,13 @@ def _labelled(item: Node, labels: Mapping[str, str]) -> Node:
 def _objects(before: Snapshot, plan: Plan, pods: int) -> tuple[LiveObject, ...]:
     pruned = {item.key for item in plan.prune}
     kept = {item.key: item for item in before.objects if item.key not in pruned}
-    if plan.components:
-        daemon_set = ObjectKey(manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE)
-        numbers = Rollout(generation=1, observed=1, desired=pods, updated=pods, available=pods)
-        for key in keys_of(DEVICE_PLUGIN, NAMESPACE):
-            rollout = numbers if key == daemon_set else None
+    numbers = Rollout(generation=1, observed=1, desired=pods, updated=pods, available=pods)
+    for component in plan.components:
+        for key in keys_of(component.name, NAMESPACE):
+            rollout = numbers if key.kind == manifests.DAEMON_SET else None
             kept[key] = LiveObject(
-                key=key, uid=f"uid-{key.kind.kind}", managed=True, component=DEVICE_PLUGIN, rollout=rollout,
-                controller=plan.components[0].owner_uid,
+                key=key, uid=f"uid-{key.kind.kind}", managed=True, component=component.name, rollout=rollout,
+                controller=component.owner_uid,
             )  # fmt: skip
     return tuple(kept.values())
 
