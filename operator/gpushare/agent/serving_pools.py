@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpushare.agent.keeping import keep
 from gpushare.domain.pools import Pool
+from gpushare.kubelet.counting import Counts
 from gpushare.kubelet.lifecycle import Lifecycle, Standing
 from gpushare.kubelet.plugin import PluginServer
 from gpushare.kubelet.values import Answers
@@ -55,12 +56,19 @@ class ServingPools:
         self._executor = executor
         self._log = log
         self._on_change = on_change
+        self.counts = Counts()
+        """What has happened with the kubelet, also of resources that are served no longer."""
         self._served: dict[str, _Served] = {}
 
     @property
     def pools(self) -> Mapping[str, Pool]:
         """What is served, by resource."""
         return {name: served.server.pool for name, served in self._served.items()}
+
+    @property
+    def streams(self) -> Mapping[str, int]:
+        """How many clients follow the list of each resource; one is the kubelet."""
+        return {name: served.server.streams for name, served in self._served.items()}
 
     @property
     def standings(self) -> Mapping[str, Standing]:
@@ -101,7 +109,7 @@ class ServingPools:
         await asyncio.gather(*(self._end(one, PluginServer.stop) for one in served))
 
     def _start(self, pool: Pool) -> _Served:
-        server = PluginServer(self._kubelet.plugins, pool, self._answers, self._log)
+        server = PluginServer(self._kubelet.plugins, pool, self._answers, self._log, counts=self.counts)
         life = Lifecycle(server, self._kubelet.socket, self._executor, self._log, on_change=self._on_change)
         return _Served(
             server, life, asyncio.create_task(keep(life.run, self._log), name=f"lifecycle of {pool.resource}")

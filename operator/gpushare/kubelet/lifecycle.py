@@ -178,7 +178,12 @@ class Lifecycle:
             # Of an earlier registration: they end before the new one for the reason that `_must_wait_for_predecessor` gives.
             self.server.end_streams()
             await asyncio.sleep(SETTLE_SECONDS)
-        await self._in_thread(registering.register, kubelet_socket, self.server.registration)
+        try:
+            await self._in_thread(registering.register, kubelet_socket, self.server.registration)
+        except KubeletError:
+            self.server.counts.count_registration(self.server.resource, succeeded=False)
+            raise
+        self.server.counts.count_registration(self.server.resource, succeeded=True)
         # The identity from before the call: where the kubelet restarted meanwhile, the next look sees another one.
         self._registered_with = kubelet
         self._followed_at = self._now()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,10 +18,13 @@ import grpc
 from gpushare import names
 from gpushare.domain.pools import Pool
 from gpushare.errors import GpuShareError, KubeletError
-from gpushare.kubelet import announcing, channels, deviceplugin_pb2_grpc, sockets, wire
+from gpushare.kubelet import announcing, channels, counting, deviceplugin_pb2_grpc, sockets, wire
 from gpushare.kubelet import deviceplugin_pb2 as pb
+from gpushare.kubelet.counting import Call, Counts
 from gpushare.kubelet.values import Answers, PluginOptions, Registration
 
+_ALLOCATE = "Allocate"
+_PREFERRED = "GetPreferredAllocation"
 THREADS = 8
 """Up to `announcing.MAX_STREAMS` of them wait in ListAndWatch; the others answer calls."""
 SELF_DIAL_SECONDS = 5.0
@@ -39,13 +43,17 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
     Every method may block for some seconds, so call them in a thread; `offer` never does.
     """
 
-    def __init__(self, directory: Path, pool: Pool, answers: Answers, log: logging.Logger) -> None:
+    def __init__(
+        self, directory: Path, pool: Pool, answers: Answers, log: logging.Logger, *, counts: Counts | None = None
+    ) -> None:
+        """`counts`: those of all servers of one agent; without them, it has its own."""
         self.resource = pool.resource
         self.socket = directory / endpoint_of(pool.resource)
         self.options = PluginOptions(preferred_allocation=True)
         self._pool = pool
         self._answers = answers
         self._log = log
+        self.counts = counts or Counts()
         self._lists = announcing.Announcer(wire.list_of_pool(pool))
         self._grpc: grpc.Server | None = None
         self._threads: ThreadPoolExecutor | None = None
@@ -164,27 +172,30 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
         self, request: pb.PreferredAllocationRequest, context: grpc.ServicerContext
     ) -> pb.PreferredAllocationResponse:
         """Which devices each container should get."""
-        pool = self._pool
+        pool, begin = self._pool, time.perf_counter()
         response = pb.PreferredAllocationResponse()
         for container in request.container_requests:
             question = wire.preference_of_message(container)
             try:
                 chosen = self._answers.prefer(pool, question)
             except GpuShareError as refusal:
-                self._refuse(context, refusal)
+                self._refuse(context, refusal, _PREFERRED, begin)
             response.container_responses.add(deviceIDs=chosen)
+        self._count(_PREFERRED, counting.OK, begin)
         return response
 
     def Allocate(self, request: pb.AllocateRequest, context: grpc.ServicerContext) -> pb.AllocateResponse:  # noqa: N802 - gRPC's
         """What each container gets with its devices."""
-        pool = self._pool
+        pool, begin = self._pool, time.perf_counter()
         answers = []
         for container in request.container_requests:
             try:
                 answers.append(wire.message_of_answer(self._answers.allocate(pool, container.devices_ids)))
             except GpuShareError as refusal:
-                self._refuse(context, refusal)
-        return pb.AllocateResponse(container_responses=answers)
+                self._refuse(context, refusal, _ALLOCATE, begin)
+        response = pb.AllocateResponse(container_responses=answers)
+        self._count(_ALLOCATE, counting.OK, begin)
+        return response
 
     def PreStartContainer(  # noqa: N802 - gRPC's
         self,
@@ -194,6 +205,10 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
         """Nothing; the options say that it need not be called."""
         return pb.PreStartContainerResponse()
 
-    def _refuse(self, context: grpc.ServicerContext, refusal: GpuShareError) -> None:
+    def _refuse(self, context: grpc.ServicerContext, refusal: GpuShareError, method: str, begin: float) -> None:
+        self._count(method, counting.REFUSED, begin)
         self._log.warning("request refused", extra={"resource": self.resource, "reason": str(refusal)})
         context.abort(grpc.StatusCode.UNKNOWN, str(refusal))  # raises; the code is what NVIDIA's plugin answers
+
+    def _count(self, method: str, code: str, begin: float) -> None:
+        self.counts.count_call(Call(self.resource, method, code), time.perf_counter() - begin)

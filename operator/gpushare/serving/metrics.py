@@ -5,12 +5,15 @@ Figures are read when somebody asks, from what the process knows anyway; nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -25,10 +28,40 @@ class Gauge:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-class Metrics(Collector):
-    """Renders the gauges that `read` gives in Prometheus' text format."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """How often something has happened since the process started."""
 
-    def __init__(self, read: Callable[[], Iterable[Gauge]]) -> None:
+    name: str
+    """Ends in `_total`."""
+    help: str
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """How some durations, or other amounts, are spread."""
+
+    name: str
+    """Ends in the unit: `_seconds`."""
+    help: str
+    bounds: Sequence[float]
+    """Upper bounds of the classes; the last class has none."""
+    counts: Sequence[int]
+    """How many fell into each class, one more than there are bounds."""
+    sum: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+Metric: TypeAlias = Gauge | Counter | Histogram
+_Family: TypeAlias = GaugeMetricFamily | CounterMetricFamily | HistogramMetricFamily
+
+
+class Metrics(Collector):
+    """Renders what `read` gives in Prometheus' text format."""
+
+    def __init__(self, read: Callable[[], Iterable[Metric]]) -> None:
         self._read = read
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
@@ -37,15 +70,35 @@ class Metrics(Collector):
         """The text to answer with, of type `CONTENT_TYPE`."""
         return generate_latest(self._registry)
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[_Family]:
         """Called by the registry."""
-        families: dict[str, GaugeMetricFamily] = {}
-        for gauge in self._read():
-            if gauge.name not in families:
-                families[gauge.name] = GaugeMetricFamily(gauge.name, gauge.help, labels=tuple(gauge.labels))
-            families[gauge.name].add_metric(tuple(gauge.labels.values()), gauge.value)
+        families: dict[str, _Family] = {}
+        for metric in self._read():
+            if metric.name not in families:
+                families[metric.name] = _family_of(metric)
+            _add(families[metric.name], metric)
         yield from families.values()
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
+    def describe(self) -> Iterator[_Family]:
         """Called once at registration; there is nothing to say before somebody asks."""
         return iter(())
+
+
+def _family_of(metric: Metric) -> _Family:
+    labels = tuple(metric.labels)
+    match metric:
+        case Gauge():
+            return GaugeMetricFamily(metric.name, metric.help, labels=labels)
+        case Counter():
+            return CounterMetricFamily(metric.name, metric.help, labels=labels)
+        case Histogram():
+            return HistogramMetricFamily(metric.name, metric.help, labels=labels)
+
+
+def _add(family: _Family, metric: Metric) -> None:
+    labels = tuple(metric.labels.values())
+    if isinstance(metric, Histogram) and isinstance(family, HistogramMetricFamily):
+        bounds = (*map(floatToGoString, metric.bounds), "+Inf")
+        family.add_metric(labels, list(zip(bounds, accumulate(metric.counts), strict=True)), metric.sum)
+    elif not isinstance(metric, Histogram) and not isinstance(family, HistogramMetricFamily):
+        family.add_metric(labels, metric.value)

@@ -70,6 +70,20 @@ def test_refusal_is_unknown_with_its_text(server: PluginServer) -> None:
     client.close()
 
 
+def test_calls_are_counted(server: PluginServer) -> None:
+    """What is granted and what is refused, each under its method."""
+    server.serve()
+    client = PluginClient(server.socket)
+    client.allocate([["GPU-1"], ["GPU-2"]])
+    with pytest.raises(CallFailed):
+        client.allocate([["GPU-9"]])
+    client.preferred([PreferenceRequest(available=("a",), size=1)])
+    client.close()
+
+    found = {(call.method, call.code): sum(took.counts) for call, took in server.counts.calls().items()}
+    assert found == {("Allocate", "OK"): 1, ("Allocate", "UNKNOWN"): 1, ("GetPreferredAllocation", "OK"): 1}
+
+
 def test_retire_announces_nothing_left(server: PluginServer) -> None:
     """The kubelet sees an empty list before the stream ends, and the stream ends well."""
     server.serve()
