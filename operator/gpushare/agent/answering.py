@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gpushare.allocation import preferring
+from gpushare.allocation.topology import Topology
 from gpushare.domain.pools import Pool
 from gpushare.kubelet.values import PreferenceRequest
 from gpushare.sharing import responses
@@ -37,6 +38,8 @@ class Answering:
         """Replaced as a whole when the configuration changes; a request in flight goes on with the old one."""
         self.ghosts: Mapping[int, int] = {}
         """Ids in use that are no longer offered, by index of their GPU; replaced as a whole."""
+        self.topology: Topology | None = None
+        """How close GPUs are to each other; replaced as a whole. None: nobody knows yet."""
         self._on_allocate = on_allocate
         self._answered: dict[str, _Answered] = {}
 
@@ -54,7 +57,8 @@ class Answering:
 
     def prefer(self, pool: Pool, request: PreferenceRequest) -> Sequence[str]:
         """See `kubelet.values.Answers`. Empty where nothing fits, which leaves the choice to the kubelet."""
-        return preferring.choose(pool, request.available, request.must_include, request.size, ghosts=self.ghosts)
+        available, must_include, size = request.available, request.must_include, request.size
+        return preferring.choose(pool, available, must_include, size, topology=self.topology, ghosts=self.ghosts)
 
     def _known(self, pool: Pool, options: ResponseOptions) -> _Answered:
         known = self._answered.get(pool.resource)

@@ -91,15 +91,15 @@ class DeviceWatch:
         reading, facts = await self._in_thread(lambda: self._read_now(places))
         self._retry_seconds = FIRST_RETRY_SECONDS
         self.facts = facts
-        if self._checks.are_off:
-            self._tell("", reading.inventory)
-            return
-        inventory = self._troubles.read(reading, self._now())
+        inventory = self._troubles.read(reading, self._now(), trusts_silence=self._checks.trusts_silence)
         if self._puzzling is not None:
             event, self._puzzling = self._puzzling, None
             self._troubles.report(event, self._now())
-            inventory = self._troubles.apply(reading.inventory)
+            inventory = self._troubles.apply(inventory)
         self._tell("", inventory)
+        # After that: the kubelet waits for the list, and reading links may take seconds.
+        if await self._in_thread(lambda: self.linking.read(reading.inventory.gpus)):
+            self._on_change()
 
     def _read_now(self, places: tuple[int, ...]) -> tuple[Reading, HostFacts]:
         """Reads everything; `places` are the GPUs for which the driver is asked what it wants done."""
@@ -119,7 +119,7 @@ class DeviceWatch:
 
     def _listen_to(self, index: int, uuid: str) -> str:
         """Why the events of a GPU cannot be had; empty where they can, and where it never has any."""
-        if uuid in self._listened or self._checks.are_off:
+        if uuid in self._listened or self._checks.hears_nothing:
             return ""
         try:
             if not self._nvml.register_events(index):
@@ -187,7 +187,7 @@ class DeviceWatch:
         """The whole driver does not answer: everything is sick, and is tried again from the start, ever more slowly."""
         self._listened.clear()
         inventory = self.inventory
-        if inventory is not None and not self._checks.are_off:
+        if inventory is not None and not self._checks.trusts_silence:
             inventory = self._troubles.fail(inventory, str(error), self._now())
         self._tell(str(error), inventory)
         await self._in_thread(self._nvml.stop)

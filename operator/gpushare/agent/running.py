@@ -173,6 +173,7 @@ class Agent:
             decision = await self._reconciler.reconcile(assignment, self._devices.inventory)
             self._served.set()
             self._count_ghosts()
+            self._answering.topology = self._devices.linking.topology
             is_news = assignment != self._decided_on or before is None or _outcome(before) != _outcome(decision)
             self._decided_on = assignment
             if is_news:

@@ -14,7 +14,7 @@ from itertools import combinations
 from gpushare.domain.devices import GPU, Inventory
 from gpushare.domain.links import Ancestor, Link
 from gpushare.errors import DeviceError, Problem
-from gpushare.nvml.port import DriverUnavailable, NvLink, Nvml
+from gpushare.nvml.port import DriverUnavailable, NotSupported, NvLink, Nvml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,8 @@ class ReadLinks:
     links: tuple[Link, ...] = ()
     """One for each two GPUs of which both could be asked."""
     problems: tuple[Problem, ...] = ()
+    is_complete: bool = True
+    """False: something could not be read, and may be another time."""
 
 
 def read_links(nvml: Nvml, gpus: Sequence[GPU]) -> ReadLinks:
@@ -56,7 +58,7 @@ def read_links(nvml: Nvml, gpus: Sequence[GPU]) -> ReadLinks:
         )
         for one, two in combinations(asked, 2)
     )
-    return ReadLinks(links=links, problems=(*problems, *_one_sided(asked, counts)))
+    return ReadLinks(links=links, problems=(*problems, *_one_sided(asked, counts)), is_complete=not problems)
 
 
 def read_inventory(nvml: Nvml) -> Inventory:
@@ -95,6 +97,8 @@ def _read_ancestor(nvml: Nvml, one: GPU, two: GPU, problems: list[Problem]) -> A
         return nvml.ancestor(one.index, two.index)
     except DriverUnavailable:
         raise
+    except NotSupported:
+        return None  # a virtual GPU has no place in the PCI tree
     except DeviceError as error:
         problems.append(Problem(path=f"gpus[{one.index}]", message=str(error)))
         return None
