@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 
 from bench.figures import Figure, repeat
 from gpushare.domain import manifests
-from gpushare.kube import credentials
+from gpushare.kube import credentials, watching
 from gpushare.kube.cluster import Cluster
 from gpushare.kube.lean import LeanCluster
 from support import commands
@@ -21,6 +22,7 @@ GPUS = 4
 TIMES = 20
 NAMESPACE = "gpu-operator"
 POLICY = "cluster-policy"
+_LOG = logging.getLogger("bench")
 
 
 def measure_sandbox() -> list[Figure]:
@@ -73,30 +75,21 @@ async def _changes(kubeconfig: Path) -> list[Figure]:
 
 
 async def _timed(cluster: Cluster, change: Callable[[], Awaitable[object]], shares: int) -> float:
-    async with _capacities(cluster) as watch:
+    async with aclosing(watching.follow(cluster, manifests.NODE, log=_LOG)) as changes:
+        await anext(changes)  # how things were
         begin = time.perf_counter()
         await change()
         lacking = {f"gpu{number:02}" for number in range(1, NODES + 1)}
-        async for name, capacity in watch:
-            if capacity == str(GPUS * shares):
-                lacking.discard(name)
-            if not lacking:
-                return time.perf_counter() - begin
-    raise AssertionError("the watch ended")
+        while lacking:
+            seen = await anext(changes)
+            nodes = seen.items if isinstance(seen, watching.Synced) else (seen.event.object,)
+            lacking -= {node["metadata"]["name"] for node in nodes if _shares_of(node) == str(GPUS * shares)}
+        return time.perf_counter() - begin
 
 
-@asynccontextmanager
-async def _capacities(cluster: Cluster) -> AsyncIterator[AsyncIterator[tuple[str, str]]]:
-    listed = await cluster.list(manifests.NODE)
-    events = cluster.watch(manifests.NODE, resource_version=listed.resource_version)
-
-    async def pairs() -> AsyncIterator[tuple[str, str]]:
-        async for event in events:
-            allocatable = (event.object.get("status") or {}).get("allocatable") or {}
-            yield event.object["metadata"].get("name", ""), allocatable.get("nvidia.com/gpu", "")
-
-    async with aclosing(pairs()) as stream:
-        yield stream
+def _shares_of(node: manifests.Manifest) -> str:
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    return str(allocatable.get("nvidia.com/gpu", ""))
 
 
 def _config_map(edited: int) -> manifests.Manifest:

@@ -6,6 +6,7 @@ rules as a real server's: verb, group, resource and subresource are also what au
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -81,6 +82,10 @@ class Request:
         if not self.body:
             return None
         if self.content_type in (YAML, "application/apply-patch+yaml", "text/yaml"):
+            if self.body.startswith(b"{"):
+                # What programs apply is JSON, which is YAML too, but read ten times faster as what it is.
+                with contextlib.suppress(ValueError):
+                    return json.loads(self.body)
             try:
                 return yaml.load(self.body, Loader=_YAML_LOADER)  # noqa: S506 - it is a safe loader, the quick one where it is there
             except yaml.YAMLError as error:
