@@ -129,8 +129,7 @@ class Sandbox:
             access = await self._serve()
             self._cluster = self._connect(access)
         self.fleet = self._build_fleet(access, specs)
-        for node in self.fleet.nodes.values():
-            disks.install_driver(node.root, self.hardware[node.name])
+        await asyncio.to_thread(self._install_drivers, self.fleet)
         if self.server is not None:
             await installing.install_definitions(self._cluster)
             controllers = self._connect(access, "kube-controller-manager", "system:kube-controller-manager")
@@ -167,6 +166,10 @@ class Sandbox:
             log=self._log,
         )
         return NodeFleet(specs, self._folder, site)
+
+    def _install_drivers(self, fleet: NodeFleet) -> None:
+        for node in fleet.nodes.values():
+            disks.install_driver(node.root, self.hardware[node.name])
 
     def _run(self, name: str, job: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(job, name=name)
