@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -17,11 +18,12 @@ from gpushare.agent.linking import Linking
 from gpushare.agent.memory import Memory
 from gpushare.agent.troubles import Moment, Reading, Troubles
 from gpushare.domain.devices import Inventory
+from gpushare.domain.troubles import Trouble
 from gpushare.errors import DeviceError
 from gpushare.host.devices import read_driver_load
 from gpushare.host.files import HostFiles
 from gpushare.labels.facts import HostFacts
-from gpushare.nvml.port import DriverUnavailable, Event, GpuLost, Nvml, Recovery
+from gpushare.nvml.port import DriverUnavailable, Event, EventKind, GpuLost, Nvml, Recovery
 
 T = TypeVar("T")
 
@@ -56,6 +58,8 @@ class DeviceWatch:
         self.linking = Linking(nvml, log)
         """How close the GPUs are to each other."""
         self.facts = HostFacts()
+        self.errors: Counter[tuple[str, int]] = Counter()
+        """Errors that GPUs have reported, whether they count or not, by UUID and XID."""
         self.answered = asyncio.Event()
         """Set once the driver has answered or failed for the first time."""
         self._nvml = nvml
@@ -70,6 +74,11 @@ class DeviceWatch:
         """A report about something that was not there when everything was read for the last time."""
         self._retry_seconds = FIRST_RETRY_SECONDS
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nvml")
+
+    @property
+    def troubles(self) -> Sequence[Trouble]:
+        """What is wrong with devices now."""
+        return self._troubles.known
 
     async def run(self) -> None:
         """Watches for ever; ends by being cancelled, after which `close` is to be called."""
@@ -162,7 +171,11 @@ class DeviceWatch:
                 await asyncio.sleep(WAIT_SECONDS)
                 continue
             event = await self._in_thread(lambda: self._nvml.wait_event(WAIT_SECONDS))
-            if event is not None and self._checks.counts(event) and not self._see(event):
+            if event is None:
+                continue
+            if event.kind is EventKind.XID:
+                self.errors[event.uuid, event.xid] += 1
+            if self._checks.counts(event) and not self._see(event):
                 return
 
     def _see(self, event: Event) -> bool:

@@ -10,9 +10,22 @@ from gpushare.agent.deciding import Decision
 from gpushare.domain.devices import Inventory
 from gpushare.domain.gpunode import ResourceStatus
 from gpushare.domain.pools import Pool
+from gpushare.domain.troubles import Trouble
 from gpushare.errors import Problem
+from gpushare.kubelet.counting import Counts as KubeletCounts
 from gpushare.kubelet.lifecycle import Standing
 from gpushare.kubelet.values import ContainerDevices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What has happened since the agent started."""
+
+    errors: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Reports of GPUs by UUID, empty where that is not known, and XID."""
+    reloads: Mapping[str, int] = field(default_factory=dict)
+    """Configurations that the agent was given: `applied`, `refused`, `unchanged`."""
+    kubelet: KubeletCounts = field(default_factory=KubeletCounts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +44,11 @@ class Facts:
     """Why the shares of a resource are not offered while its MPS daemon does not run; empty where it does."""
     holders: Sequence[ContainerDevices] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    troubles: Sequence[Trouble] = ()
+    """What is wrong with devices; their health says so too, without the causes."""
+    streams: Mapping[str, int] = field(default_factory=dict)
+    """How many clients follow the list of each resource."""
+    counts: Counts = field(default_factory=Counts)
 
 
 def build_resources(pools: Mapping[str, Pool], holders: Iterable[ContainerDevices]) -> tuple[ResourceStatus, ...]:

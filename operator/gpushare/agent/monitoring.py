@@ -1,13 +1,17 @@
-"""What the agent answers over HTTP: whether it lives, whether it is ready, and its figures."""
+"""What the agent answers over HTTP: whether it lives, whether it is ready, and its figures (`docs/metrics.md`)."""
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Callable, Iterator
 
+from gpushare import __version__
 from gpushare.agent.facts import Facts, build_resources
+from gpushare.domain.troubles import Cause
+from gpushare.kubelet.counting import BOUNDS
 from gpushare.serving import metrics
 from gpushare.serving.http import Request, Response
-from gpushare.serving.metrics import Gauge, Metrics
+from gpushare.serving.metrics import Counter, Gauge, Histogram, Metric, Metrics
 
 
 class Monitoring:
@@ -16,7 +20,7 @@ class Monitoring:
     def __init__(self, read: Callable[[], Facts | None]) -> None:
         """`read` gives what the agent knows now; None: it is still starting."""
         self._read = read
-        self._metrics = Metrics(self._gauges)
+        self._metrics = Metrics(self._collect)
 
     async def answer(self, request: Request) -> Response:
         """`/healthz`, `/readyz` and `/metrics`."""
@@ -43,39 +47,95 @@ class Monitoring:
         ]
         return "; ".join(missing)
 
-    def _gauges(self) -> Iterator[Gauge]:
+    def _collect(self) -> Iterator[Metric]:
         facts = self._read()
         if facts is None:
             return
-        yield Gauge(
-            name="gpushare_config_applied",
-            help="1 when the assigned configuration is in force, 0 when it was refused",
-            value=not facts.decision.refusal,
-            labels={"revision": facts.decision.revision or ""},
+        yield _gauge("build_info", "always 1; the version of the agent", 1, version=__version__)
+        for family in (_devices, _errors, _shares, _configuration, _kubelet, _calls):
+            yield from family(facts)
+
+
+def _devices(facts: Facts) -> Iterator[Metric]:
+    yield _gauge("driver_up", "1 when the driver answers", not facts.failure and facts.inventory is not None)
+    if facts.inventory is None:
+        return
+    for gpu in facts.inventory.gpus:
+        place = {"index": str(gpu.index), "uuid": gpu.uuid}
+        text = "1 when the GPU may be given out"
+        yield _gauge("gpu_healthy", text, gpu.health.healthy, **place, product=gpu.product)
+        for mig in gpu.mig:
+            place = {"index": f"{gpu.index}:{mig.index}", "uuid": mig.uuid, "gpu_uuid": gpu.uuid}
+            text = "1 when the MIG instance may be given out, as far as it is concerned itself"
+            yield _gauge("mig_instance_healthy", text, mig.health.healthy, **place, profile=mig.profile)
+    causes = Tally(trouble.cause for trouble in facts.troubles)
+    for cause in Cause:
+        text = "what is wrong with GPUs and MIG instances, by what it takes to end it"
+        yield _gauge("device_troubles", text, causes[cause], cause=cause)
+
+
+def _errors(facts: Facts) -> Iterator[Metric]:
+    for (uuid, xid), count in sorted(facts.counts.errors.items()):
+        text = (
+            "errors that GPUs have reported, those of applications too; the uuid is empty where the driver names none"
         )
-        for resource in build_resources(facts.pools, facts.holders):
-            for state, count in (
-                ("healthy", resource.healthy),
-                ("unhealthy", resource.total - resource.healthy),
-                ("allocated", resource.allocated),
-            ):
-                yield Gauge(
-                    name="gpushare_shares",
-                    help="shares that the kubelet is offered, and those of them that containers hold",
-                    value=count,
-                    labels={"resource": resource.name, "strategy": resource.strategy, "state": state},
-                )
-        for name, standing in facts.standings.items():
-            yield Gauge(
-                name="gpushare_registered",
-                help="1 when the kubelet knows the resource",
-                value=standing.registered,
-                labels={"resource": name},
-            )
-        for gpu in facts.inventory.gpus if facts.inventory is not None else ():
-            yield Gauge(
-                name="gpushare_gpu_healthy",
-                help="1 when the GPU may be given out",
-                value=gpu.health.healthy,
-                labels={"index": str(gpu.index), "uuid": gpu.uuid, "product": gpu.product},
-            )
+        yield _counter("gpu_errors_total", text, count, uuid=uuid, xid=str(xid))
+
+
+def _shares(facts: Facts) -> Iterator[Metric]:
+    for resource in build_resources(facts.pools, facts.holders):
+        text = "shares, or whole devices, that the kubelet is offered"
+        about = {"resource": resource.name, "strategy": str(resource.strategy)}
+        yield _gauge("shares", text, resource.healthy, **about, health="healthy")
+        yield _gauge("shares", text, resource.total - resource.healthy, **about, health="unhealthy")
+        text = "shares, or whole devices, that containers hold, those too that are no longer offered"
+        yield _gauge("shares_allocated", text, resource.allocated, resource=resource.name)
+        text = "shares of each device; 1 where devices are whole"
+        yield _gauge("shares_per_device", text, resource.replicas, resource=resource.name)
+    for resource_name, reason in sorted(facts.waiting.items()):
+        text = "1 when the MPS daemon of the resource answers, so that its shares are offered"
+        yield _gauge("mps_ready", text, not reason, resource=resource_name)
+
+
+def _configuration(facts: Facts) -> Iterator[Metric]:
+    decision = facts.decision
+    text = "1 when the assigned configuration is in force, 0 when it was refused"
+    yield _gauge("config_applied", text, not decision.refusal)
+    if decision.in_force is not None:
+        about = {"config": decision.in_force.name, "revision": decision.revision or ""}
+        yield _gauge("config_info", "always 1; the configuration in force", 1, **about)
+    for result in ("applied", "refused", "unchanged"):
+        text = "configurations that the agent was given, by what became of them"
+        yield _counter("config_reloads_total", text, facts.counts.reloads.get(result, 0), result=result)
+
+
+def _kubelet(facts: Facts) -> Iterator[Metric]:
+    for name, standing in facts.standings.items():
+        yield _gauge("registered", "1 when the kubelet knows the resource", standing.registered, resource=name)
+    for name, streams in facts.streams.items():
+        text = "clients that follow the list of the resource; the kubelet is one"
+        yield _gauge("list_streams", text, streams, resource=name)
+    for (name, succeeded), count in sorted(facts.counts.kubelet.registrations().items()):
+        result = "succeeded" if succeeded else "failed"
+        text = "registrations with the kubelet"
+        yield _counter("registrations_total", text, count, resource=name, result=result)
+
+
+def _calls(facts: Facts) -> Iterator[Metric]:
+    for call, durations in facts.counts.kubelet.calls().items():
+        yield Histogram(
+            name="gpushare_grpc_request_duration_seconds",
+            help="how long calls of the kubelet took to answer",
+            bounds=BOUNDS,
+            counts=durations.counts,
+            sum=durations.seconds,
+            labels={"resource": call.resource, "method": call.method, "code": call.code},
+        )
+
+
+def _gauge(name: str, text: str, value: float, **labels: str) -> Gauge:
+    return Gauge(name=f"gpushare_{name}", help=text, value=value, labels=labels)
+
+
+def _counter(name: str, text: str, value: float, **labels: str) -> Counter:
+    return Counter(name=f"gpushare_{name}", help=text, value=value, labels=labels)

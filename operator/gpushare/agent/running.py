@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -75,6 +76,8 @@ class Agent:
         """What the last pass was about; a newer one may have come since."""
         self._labels: Mapping[str, str] = {}
         """As last known; they stay while the driver does not answer."""
+        self._reloads: Counter[str] = Counter()
+        """Configurations by what became of them."""
         self._publisher: Publisher | None = None
         self._memory = Memory(StateFile(files.path(STATE_FILE), log), self._executor)
         self._devices = DeviceWatch(
@@ -119,7 +122,7 @@ class Agent:
         if decision is None:
             return None
         from gpushare import labels
-        from gpushare.agent.facts import Facts
+        from gpushare.agent.facts import Counts, Facts
 
         inventory = self._devices.inventory
         if inventory is not None:
@@ -137,6 +140,9 @@ class Agent:
             standings=self._pools.standings,
             holders=self._holders.holders,
             labels=self._labels,
+            troubles=self._devices.troubles,
+            streams=self._pools.streams,
+            counts=Counts(errors=self._devices.errors, reloads=self._reloads, kubelet=self._pools.counts),
         )
 
     def _kubelet(self) -> Kubelet:
@@ -174,6 +180,8 @@ class Agent:
             self._served.set()
             self._count_ghosts()
             self._answering.topology = self._devices.linking.topology
+            if assignment is not None and assignment != self._decided_on:
+                self._reloads[_result(before, decision)] += 1
             is_news = assignment != self._decided_on or before is None or _outcome(before) != _outcome(decision)
             self._decided_on = assignment
             if is_news:
@@ -269,6 +277,12 @@ class Agent:
 
         answer = Monitoring(self.facts).answer
         await listen(answer, self._options.metrics_address, self._options.metrics_port, self._log)
+
+
+def _result(before: Decision | None, decision: Decision) -> str:
+    if decision.refusal:
+        return "refused"
+    return "unchanged" if before is not None and before.in_force == decision.in_force else "applied"
 
 
 def _outcome(decision: Decision) -> object:

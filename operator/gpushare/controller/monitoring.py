@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpushare.controller.looping import Passes
 from gpushare.serving import metrics
 from gpushare.serving.http import Request, Response
-from gpushare.serving.metrics import Gauge, Metrics
+from gpushare.serving.metrics import Counter, Gauge, Metric, Metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Monitoring:
 
     def __init__(self, read: Callable[[], Facts]) -> None:
         self._read = read
-        self._metrics = Metrics(self._gauges)
+        self._metrics = Metrics(self._collect)
 
     async def answer(self, request: Request) -> Response:
         """`/healthz`, `/readyz` and `/metrics`."""
@@ -52,19 +52,26 @@ class Monitoring:
             return "the watches have not told of everything yet"
         return ""
 
-    def _gauges(self) -> Iterator[Gauge]:
+    def _collect(self) -> Iterator[Metric]:
         facts = self._read()
-        for name, text, value in (
-            ("leading", "1 when this replica leads", float(facts.leading)),
-            ("passes", "passes since the start that did all they had to", facts.passes.done),
-            ("passes_failed", "passes since the start of which something failed", facts.passes.failed),
-            ("pass_seconds", "how long the last pass took", facts.passes.seconds),
-        ):
-            yield Gauge(name=f"gpushare_controller_{name}", help=text, value=value)
-        for kind, count in facts.objects.items():
+        passes = facts.passes
+        yield Gauge(name="gpushare_controller_leading", help="1 when this replica leads", value=facts.leading)
+        for result, count in (("done", passes.done), ("failed", passes.failed)):
+            yield Counter(
+                name="gpushare_controller_passes_total",
+                help="passes that did all they had to, and those of which something failed",
+                value=count,
+                labels={"result": result},
+            )
+        yield Gauge(
+            name="gpushare_controller_last_pass_duration_seconds",
+            help="how long the last pass took",
+            value=passes.seconds,
+        )
+        for kind, number in facts.objects.items():
             yield Gauge(
                 name="gpushare_controller_objects",
                 help="objects that the controller takes into account",
-                value=count,
+                value=number,
                 labels={"kind": kind},
             )

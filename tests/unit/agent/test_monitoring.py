@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpushare.agent.deciding import Assignment, Decider
-from gpushare.agent.facts import Facts
+from gpushare.agent.facts import Counts, Facts
 from gpushare.agent.monitoring import Monitoring
 from gpushare.agent.options import AgentOptions
 from gpushare.domain.devices import Inventory
+from gpushare.domain.troubles import Cause, Trouble
 from gpushare.host.files import HostFiles
+from gpushare.kubelet.counting import Call
 from gpushare.kubelet.lifecycle import Standing
+from gpushare.kubelet.values import ContainerDevices
 from gpushare.serving.http import Request
 from support.inventories import XID_79, gpu, node, t4s
 
@@ -64,12 +68,45 @@ async def test_starting() -> None:
 
 
 async def test_metrics(tmp_path: Path) -> None:
-    """Shares by state, health by GPU."""
-    inventory = node(gpu(0, health=XID_79))
-    status, text = await ask(Monitoring(lambda: facts(tmp_path, inventory)), "/metrics")
+    """Shares by health, devices by what ails them, and what has happened."""
+    counts = Counts(errors={(gpu(0).uuid, 79): 2}, reloads={"applied": 1, "refused": 3})
+    counts.kubelet.count_registration(GPU, succeeded=True)
+    counts.kubelet.count_call(Call(GPU, "Allocate", "OK"), 0.0004)
+    trouble = Trouble(gpu=gpu(0).uuid, cause=Cause.HARDWARE, reason="XID 79", since="")
+    now = replace(
+        facts(tmp_path, node(gpu(0, health=XID_79))),
+        counts=counts,
+        troubles=(trouble,),
+        streams={GPU: 1},
+        holders=(ContainerDevices(namespace="n", pod="p", container="c", resource=GPU, ids=("a", "b", "c")),),
+    )
+    status, text = await ask(Monitoring(lambda: now), "/metrics")
 
     assert status == 200
-    assert 'gpushare_shares{resource="nvidia.com/gpu",state="unhealthy",strategy="time-slicing"} 2.0' in text
-    assert 'gpushare_registered{resource="nvidia.com/gpu"} 1.0' in text
-    assert 'gpushare_gpu_healthy{index="0",' in text
-    assert "gpushare_config_applied{revision=" in text
+    for line in (
+        'gpushare_shares{health="unhealthy",resource="nvidia.com/gpu",strategy="time-slicing"} 2.0',
+        'gpushare_shares{health="healthy",resource="nvidia.com/gpu",strategy="time-slicing"} 0.0',
+        'gpushare_shares_allocated{resource="nvidia.com/gpu"} 3.0',
+        'gpushare_shares_per_device{resource="nvidia.com/gpu"} 2.0',
+        f'gpushare_gpu_healthy{{index="0",product="Tesla T4",uuid="{gpu(0).uuid}"}} 0.0',
+        'gpushare_device_troubles{cause="hardware"} 1.0',
+        'gpushare_device_troubles{cause="lost"} 0.0',
+        f'gpushare_gpu_errors_total{{uuid="{gpu(0).uuid}",xid="79"}} 2.0',
+        "gpushare_driver_up 1.0",
+        "gpushare_config_applied 1.0",
+        'gpushare_config_reloads_total{result="refused"} 3.0',
+        'gpushare_config_reloads_total{result="unchanged"} 0.0',
+        'gpushare_registered{resource="nvidia.com/gpu"} 1.0',
+        'gpushare_registrations_total{resource="nvidia.com/gpu",result="succeeded"} 1.0',
+        'gpushare_list_streams{resource="nvidia.com/gpu"} 1.0',
+        'gpushare_grpc_request_duration_seconds_bucket{code="OK",le="0.0005",method="Allocate",resource="nvidia.com/gpu"} 1.0',
+    ):
+        assert line in text.splitlines()
+
+
+async def test_metrics_without_a_driver(tmp_path: Path) -> None:
+    """What can be told is."""
+    _, text = await ask(Monitoring(lambda: facts(tmp_path, None)), "/metrics")
+
+    assert "gpushare_driver_up 0.0" in text
+    assert "gpushare_gpu_healthy" not in text

@@ -40,7 +40,7 @@ async def test_metrics() -> None:
     """Figures in Prometheus' format."""
     _, body = await ask("/metrics", facts())
 
-    assert "gpushare_controller_passes 3.0" in body
+    assert 'gpushare_controller_passes_total{result="done"} 3.0' in body
     assert 'gpushare_controller_objects{kind="nodes"} 2.0' in body
 
 

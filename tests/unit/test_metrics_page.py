@@ -1,0 +1,101 @@
+"""docs/metrics.md tells every metric that there is, as the processes themselves tell it. Rewritten by `--update-golden`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from gpushare.agent import monitoring as agent_monitoring
+from gpushare.agent.deciding import Assignment, Decider
+from gpushare.agent.facts import Counts, Facts
+from gpushare.agent.options import AgentOptions
+from gpushare.controller import monitoring as controller_monitoring
+from gpushare.controller.looping import Passes
+from gpushare.host.files import HostFiles
+from gpushare.kubelet.counting import Call
+from gpushare.kubelet.lifecycle import Standing
+from gpushare.mps import monitoring as mps_monitoring
+from gpushare.serving.http import Handler, Request
+from support.inventories import node, split_gpu
+
+PAGE = Path(__file__).parents[2] / "docs/metrics.md"
+GPU = "nvidia.com/gpu"
+
+
+def agent(tmp_path: Path) -> Handler:
+    """One that has something to tell of every kind."""
+    inventory = node(split_gpu(0, "1g.5gb"))
+    decision = Decider(AgentOptions(), HostFiles(tmp_path)).decide(
+        Assignment(content="version: v1"), None, inventory, ()
+    )
+    counts = Counts(errors={("GPU-0", 79): 1})
+    counts.kubelet.count_registration(GPU, succeeded=True)
+    counts.kubelet.count_call(Call(GPU, "Allocate", "OK"), 0.001)
+    facts = Facts(
+        decision=decision,
+        generation=None,
+        inventory=inventory,
+        failure="",
+        pools=decision.pools,
+        standings={GPU: Standing(registered=True)},
+        waiting={GPU: ""},
+        streams={GPU: 1},
+        counts=counts,
+    )
+    return agent_monitoring.Monitoring(lambda: facts).answer
+
+
+def controller() -> Handler:
+    facts = controller_monitoring.Facts(
+        served=True, leading=True, passes=Passes(synced=True, done=1, failed=0, seconds=0.1), objects={"nodes": 1}
+    )
+    return controller_monitoring.Monitoring(lambda: facts).answer
+
+
+def mps() -> Handler:
+    return mps_monitoring.Monitoring(lambda: "", lambda: {GPU: True}).answer
+
+
+async def families_of(handler: Handler) -> list[Metric]:
+    answer = await handler(Request(method="GET", path="/metrics"))
+    assert isinstance(answer.body, bytes)
+    return list(text_string_to_metric_families(answer.body.decode()))
+
+
+def rows(families: list[Metric]) -> Iterator[str]:
+    yield "| metric | kind | labels | meaning |"
+    yield "|---|---|---|---|"
+    for family in families:
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = ", ".join(f"`{label}`" for label in sorted({*family.samples[0].labels} - {"le"}))
+        yield f"| `{name}` | {family.type} | {labels} | {family.documentation} |"
+
+
+@pytest.mark.parametrize("section", ["agent", "controller", "mps"])
+async def test_page(section: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The table of each process stands between two marks."""
+    handler = {"agent": lambda: agent(tmp_path), "controller": controller, "mps": mps}[section]()
+    table = "\n".join(rows(await families_of(handler)))
+    begin, end = f"<!-- {section}: begin -->\n", f"\n<!-- {section}: end -->"
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+    found, _, after = rest.partition(end)
+
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(f"{before}{begin}{table}{end}{after}", encoding="utf-8")
+        return
+    assert found == table
+
+
+async def test_conventions(tmp_path: Path) -> None:
+    """Prefix, base units, `_total` for counters only; each has a meaning."""
+    for handler in (agent(tmp_path), controller(), mps()):
+        for family in await families_of(handler):
+            assert family.name.startswith("gpushare_")
+            assert family.documentation
+            assert not family.name.endswith(("_count", "_sum", "_bucket", "_milliseconds", "_mib"))
+            if family.type == "histogram":
+                assert family.name.endswith("_seconds")
