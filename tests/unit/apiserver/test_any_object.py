@@ -17,13 +17,13 @@ from gpushare.sandbox.apiserver import (
     managed_fields,
     pod_admission,
     serverside_apply,
-    validation,
 )
 from gpushare.sandbox.apiserver.jsonvalues import copied
 from gpushare.sandbox.apiserver.managed_fields import Writer
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.schemas import Schema
 from gpushare.sandbox.apiserver.tables import building
+from gpushare.sandbox.apiserver.validation import checking
 
 KINDS = [resource for resource in kinds.built_in() if "list" in resource.verbs and not resource.view]
 DEPTH = 7
@@ -88,7 +88,7 @@ def test_any_object(resource: Resource, data: st.DataObject) -> None:
     if resource.kind == "Pod":
         pod_admission.admit(obj, suffix="abcde")
 
-    refused = validation.validate_create(resource, obj)
+    refused = checking.check(resource, obj)
     serverside_apply.track_update(None, obj, resource.schema, Writer("m", "", "2026-11-01T00:00:00Z"))
     if not refused:
         building.build(resource, [obj], NOW)
@@ -96,6 +96,6 @@ def test_any_object(resource: Resource, data: st.DataObject) -> None:
     again = decoding.decode(resource, copied(obj), "Strict", decoding.Source(), [])
     defaults.apply(again, resource.schema)
     assert again == obj
-    validation.validate_update(resource, again, obj)
+    checking.check(resource, again, obj)
     serverside_apply.track_update(obj, again, resource.schema, Writer("n", "", "2026-11-02T00:00:00Z"))
     assert managed_fields.is_unchanged(again, obj)

@@ -265,16 +265,9 @@ def test_times_and_back(moment: datetime) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        pytest.param("2026-11-01", 'cannot parse "" as "T"', id="a date"),
-        pytest.param("2026-13-01T00:00:00Z", 'cannot parse "13-01T00:00:00Z" as "01"', id="month"),
-        pytest.param("2026-11-01T00:00:00Zx", 'extra text: "x"', id="more"),
-        pytest.param("2026-11-31T00:00:00Z", "day out of range", id="day"),
-    ],
+    "text", ["", "2026-11-01", "2026-13-01T00:00:00Z", "2026-11-01T00:00:00Zx", "2026-11-31T00:00:00Z"]
 )
-def test_no_times(text: str, message: str) -> None:
-    """Go says at which piece it stopped."""
-    with pytest.raises(times.TimeError) as caught:
+def test_no_times(text: str) -> None:
+    """What is no time is quoted."""
+    with pytest.raises(times.TimeError, match=f'parsing time "{text}" as'):
         times.parse(text)
-    assert message in str(caught.value)

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import kinds, validation
+from gpushare.sandbox.apiserver import kinds
 from gpushare.sandbox.apiserver.jsonvalues import copied
 from gpushare.sandbox.apiserver.resources import Resource
+from gpushare.sandbox.apiserver.validation import checking
 
 BUILT_IN = {resource.kind: resource for resource in kinds.built_in() if resource.version == "v1" and not resource.view}
-WIDGET = Resource(group="x.io", version="v1", kind="Widget", plural="widgets", namespaced=True, definition={"spec": {}})
+WIDGET = Resource(
+    group="x.io", version="v1", kind="Widget", plural="widgets", namespaced=True, definition={"spec": {"versions": []}}
+)
 LABEL_TEXT = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
     "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
@@ -30,11 +33,11 @@ SUBDOMAIN_TEXT = (
 
 
 def created(resource: Resource, obj: Manifest) -> list[str]:
-    return [str(cause) for cause in validation.validate_create(resource, obj)]
+    return [str(cause) for cause in checking.check(resource, obj)]
 
 
 def updated(kind: str, old: Manifest, new: Manifest, subresource: str = "") -> list[str]:
-    return [str(cause) for cause in validation.validate_update(BUILT_IN[kind], new, old, subresource)]
+    return [str(cause) for cause in checking.check(BUILT_IN[kind], new, old, subresource)]
 
 
 def config_map(**metadata: Any) -> Manifest:

@@ -10,12 +10,13 @@ import random
 from dataclasses import dataclass, field
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import crds, escalation, pod_admission, statuses
+from gpushare.sandbox.apiserver import escalation, pod_admission, statuses
 from gpushare.sandbox.apiserver.authorization import GROUP, Authorizer
 from gpushare.sandbox.apiserver.requests import User
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS, Key, Resource
 from gpushare.sandbox.apiserver.schemas import Schema
 from gpushare.sandbox.apiserver.storage import Store
+from gpushare.sandbox.apiserver.validation import custom
 
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """No vowels and nothing that looks like one, as in real generated names."""
@@ -82,4 +83,4 @@ class Admission:
 
 def _has_rules(definition: Manifest) -> bool:
     versions = definition["spec"].get("versions") or ()
-    return any(crds.has_rules(Schema(each.get("schema", {}).get("openAPIV3Schema", {}))) for each in versions)
+    return any(custom.has_rules(Schema(each.get("schema", {}).get("openAPIV3Schema", {}))) for each in versions)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver import statuses, times
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, Resource
 from gpushare.sandbox.apiserver.storage import Record, Store
 
@@ -82,7 +82,7 @@ class Deleter:
         ends = datetime.now(UTC) + timedelta(seconds=grace)
         if not metadata.get("deletionTimestamp") and metadata.get("generation"):
             metadata["generation"] += 1
-        metadata |= {"deletionTimestamp": ends.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        metadata |= {"deletionTimestamp": times.written(ends)}
         if resource.key != NAMESPACES:
             metadata["deletionGracePeriodSeconds"] = min(grace, before)
         if finalizers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gpushare.sandbox.apiserver.statuses import Cause
@@ -17,6 +17,11 @@ def required(field: str, why: str = "") -> Cause:
 def invalid(field: str, value: Any, why: str) -> Cause:
     """A value that breaks a rule."""
     return Cause("FieldValueInvalid", field, f"Invalid value: {quoted(value)}: {why}")
+
+
+def all_invalid(field: str, value: Any, problems: Iterable[str]) -> Iterator[Cause]:
+    """A value that breaks each of some rules."""
+    return (invalid(field, value, problem) for problem in problems)
 
 
 def unsupported(field: str, value: Any, allowed: Iterable[Any]) -> Cause:

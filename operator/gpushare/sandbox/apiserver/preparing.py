@@ -9,11 +9,11 @@ import base64
 import ipaddress
 import random
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, PODS, Key, Resource
+from gpushare.sandbox.apiserver import times
+from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, Key, Resource
 
 DAEMON_SETS: Key = ("apps", "daemonsets")
 SERVICES: Key = ("", "services")
@@ -23,11 +23,6 @@ _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/12")
 _STATUS_KEPT_ON_CREATE = frozenset({NODES, ("apiregistration.k8s.io", "apiservices")})
 """A kubelet registers its node with a status; everybody else's first status is dropped."""
-
-
-def now() -> str:
-    """The time as objects carry it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def prepare_create(resource: Resource, obj: Manifest) -> None:
@@ -74,19 +69,6 @@ def _node(obj: Manifest) -> None:
     spec = obj["spec"] = dict(obj.get("spec") or {})
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     spec["taints"] = [*(each for each in spec.get("taints") or () if each != taint), taint]
-    _node_update(obj, obj)
-
-
-def _node_update(obj: Manifest, _: Manifest) -> None:
-    # Two fields that a real server keeps the same: the one of old, and its successor.
-    if obj["spec"].get("podCIDR") and not obj["spec"].get("podCIDRs"):
-        obj["spec"] = {**obj["spec"], "podCIDRs": [obj["spec"]["podCIDR"]]}
-
-
-def _pod_update(obj: Manifest, _: Manifest) -> None:
-    status = obj.get("status") or {}
-    if status.get("podIP") and not status.get("podIPs"):
-        obj["status"] = {**status, "podIPs": [{"ip": status["podIP"]}]}
 
 
 def _daemon_set(obj: Manifest) -> None:
@@ -120,7 +102,7 @@ def _definition(obj: Manifest) -> None:
 
 
 def _condition(name: str, reason: str, message: str) -> dict[str, Any]:
-    return {"type": name, "status": "True", "lastTransitionTime": now(), "reason": reason, "message": message}
+    return {"type": name, "status": "True", "lastTransitionTime": times.now(), "reason": reason, "message": message}
 
 
 def _definition_update(obj: Manifest, _: Manifest) -> None:
@@ -138,10 +120,6 @@ def _service_update(obj: Manifest, old: Manifest) -> None:
             spec[name] = old["spec"][name]
 
 
-def _secret_update(obj: Manifest, _: Manifest) -> None:
-    _secret(obj)
-
-
 _ON_CREATE: Mapping[Key, Callable[[Manifest], None]] = {
     NAMESPACES: _namespace,
     NODES: _node,
@@ -151,10 +129,8 @@ _ON_CREATE: Mapping[Key, Callable[[Manifest], None]] = {
     CUSTOM_RESOURCE_DEFINITIONS: _definition,
 }
 _ON_UPDATE: Mapping[Key, Callable[[Manifest, Manifest], None]] = {
-    NODES: _node_update,
-    PODS: _pod_update,
     DAEMON_SETS: _daemon_set_update,
-    SECRETS: _secret_update,
+    SECRETS: lambda obj, _: _secret(obj),
     SERVICES: _service_update,
     CUSTOM_RESOURCE_DEFINITIONS: _definition_update,
 }

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver import statuses, times
 from gpushare.sandbox.apiserver.protobuf_messages import INLINED, MESSAGES
 
 _MAGIC: Final = b"k8s\x00"
@@ -115,7 +115,7 @@ def _integer(wire: _Wire) -> int:
 def _time(wire: _Wire) -> str | None:
     seconds = _integer(dict(_fields(_bytes(wire))).get(1, 0))
     # The zero time of Go, far before 1970, means that none was set.
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds > 0 else None
+    return times.written(datetime.fromtimestamp(seconds, UTC)) if seconds > 0 else None
 
 
 def _quantity(wire: _Wire) -> str:

@@ -21,9 +21,7 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """The order in which a real server lists the verbs of custom resources."""
 CUSTOM_RESOURCE_DEFINITIONS: Key = ("apiextensions.k8s.io", "customresourcedefinitions")
-_OBJECT_PROPERTIES: Mapping[str, Any] = {
-    "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"$ref": schemas.OBJECT_META},
-}  # fmt: skip
+_FREE: Mapping[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
 NAMESPACES: Key = ("", "namespaces")
 PODS: Key = ("", "pods")
 NODES: Key = ("", "nodes")
@@ -100,8 +98,7 @@ class Resource:
         """What is known about its objects."""
         if not self.custom:
             return schemas.definition(GroupVersionKind(self.group, self.version, self.kind))
-        raw = self.crd_version.get("schema", {}).get("openAPIV3Schema", {"x-kubernetes-preserve-unknown-fields": True})
-        return Schema({**raw, "type": "object", "properties": {**raw.get("properties", {}), **_OBJECT_PROPERTIES}})
+        return schemas.custom(self.crd_version.get("schema", {}).get("openAPIV3Schema", _FREE))
 
     @property
     def has_status(self) -> bool:

@@ -137,13 +137,11 @@ def definition(gvk: tuple[str, str, str]) -> Schema:
     return Schema({"$ref": name}) if name else ANYTHING
 
 
-def custom(schema: Mapping[str, Any] | None) -> Schema:
+def custom(schema: Mapping[str, Any]) -> Schema:
     """The schema of a custom kind, from the `openAPIV3Schema` of its definition; metadata is that of every object."""
-    if not schema:
-        return ANYTHING
     text = {"type": "string"}
     shared = {"apiVersion": text, "kind": text, "metadata": {"$ref": OBJECT_META}}
-    return Schema({**schema, "properties": {**schema.get("properties", {}), **shared}})
+    return Schema({**schema, "type": "object", "properties": {**schema.get("properties", {}), **shared}})
 
 
 def definition_name(gvk: tuple[str, str, str]) -> str | None:

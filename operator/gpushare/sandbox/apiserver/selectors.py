@@ -13,13 +13,12 @@ from typing import Any
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.resources import Resource
+from gpushare.sandbox.apiserver.validation import syntax
 
 _TOKEN = re.compile(r"\s*(==|!=|=|!|>|<|,|\(|\)|[^\s=!,()<>]+)")
 _SYMBOLS = frozenset({"=", "==", "!=", "!", ",", "(", ")", ">", "<"})
 _OPERATORS = "in, notin, =, ==, !=, gt, lt"
 _COMMON_FIELDS = ("metadata.name", "metadata.namespace")
-_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +86,15 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
 def parse_object(selector: Mapping[str, Any]) -> tuple[Requirement, ...]:
     """Reads a LabelSelector of an object: `matchLabels` and `matchExpressions`."""
     labels = [Requirement(key, "in", frozenset({value})) for key, value in (selector.get("matchLabels") or {}).items()]
-    words = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-    return (
-        *labels,
-        *(
-            Requirement(each["key"], words[each["operator"]], frozenset(each.get("values") or ()))
-            for each in selector.get("matchExpressions") or ()
-        ),
-    )
+    return (*labels, *(_of_expression(each) for each in selector.get("matchExpressions") or ()))
+
+
+def _of_expression(expression: Mapping[str, Any]) -> Requirement:
+    operator = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}.get(expression["operator"])
+    if operator is None:
+        # Chooses nothing; validation says why.
+        return Requirement(expression["key"], "in")
+    return Requirement(expression["key"], operator, frozenset(expression.get("values") or ()))
 
 
 def text(selector: Mapping[str, Any]) -> str:
@@ -134,11 +134,8 @@ class _Parser:
         if absent:
             self._next()
         key = self._word("identifier after ','" if not absent else "identifier")
-        if not _KEY.fullmatch(key):
-            raise statuses.bad_request(f'unable to parse requirement: <nil>: Invalid value: "{key}": name part must consist of '
-                                       "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-                                       "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-                                       "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')")  # fmt: skip
+        for problem in syntax.qualified_name(key):
+            raise statuses.bad_request(f'unable to parse requirement: <nil>: Invalid value: "{key}": {problem}')
         if absent:
             return Requirement(key, "!")
         if self._peek() in ("", ","):
@@ -168,12 +165,10 @@ class _Parser:
 
     def _value(self, key: str) -> str:
         value = self._word("identifier")
-        if not _VALUE.fullmatch(value):
-            raise statuses.bad_request(f'unable to parse requirement: values[0][{key}]: Invalid value: "{value}": a valid label '
-                                       "must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and "
-                                       "must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or "
-                                       "'12345', regex used for validation is "
-                                       "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')")  # fmt: skip
+        for problem in syntax.label_value(value):
+            raise statuses.bad_request(
+                f'unable to parse requirement: values[0][{key}]: Invalid value: "{value}": {problem}'
+            )
         return value
 
     def _word(self, wanted: str) -> str:

@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import bodies, patching, selectors, statuses
+from gpushare.sandbox.apiserver import bodies, patching, selectors, statuses, times
 from gpushare.sandbox.apiserver.authentication import ISSUER, Authenticator
 from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
-from gpushare.sandbox.apiserver.preparing import now
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response
 from gpushare.sandbox.apiserver.resources import NODES, PODS, Resource
 from gpushare.sandbox.apiserver.statuses import Cause
@@ -104,7 +103,7 @@ class Subresources:
             metadata["annotations"] = {**(metadata.get("annotations") or {}), **binding_metadata["annotations"]}
         status = pod.get("status") or {}
         others = [each for each in status.get("conditions") or () if each["type"] != "PodScheduled"]
-        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now()}
+        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": times.now()}
         new = {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": node},
                "status": {**status, "conditions": [*others, scheduled]}}  # fmt: skip
         self.writer.bind(resource, record, new, write)
@@ -139,10 +138,10 @@ class Subresources:
         pod = self._bound_pod(record, reference) if reference.get("kind") == "Pod" else None
         audiences = spec.get("audiences") or [ISSUER]
         token = self.authenticator.issue(record.object, pod, audiences, seconds)
-        ends = datetime.fromtimestamp(token.expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        ends = times.written(datetime.fromtimestamp(token.expires, UTC))
         answer = {
             "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"name": record.name, "namespace": record.namespace, "creationTimestamp": now()},
+            "metadata": {"name": record.name, "namespace": record.namespace, "creationTimestamp": times.now()},
             "spec": {**spec, "audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": reference or None},
             "status": {"token": token.text, "expirationTimestamp": ends},
         }  # fmt: skip

@@ -4,46 +4,67 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Final
 
-SECONDS_LAYOUT: Final = "2006-01-02T15:04:05Z07:00"
-MICROS_LAYOUT: Final = "2006-01-02T15:04:05.000000Z07:00"
-_PIECES: Final = (
-    (r"\d{4}", "2006"), ("-", "-"), (r"(?:0[1-9]|1[0-2])", "01"), ("-", "-"), (r"\d{2}", "02"), ("T", "T"),
-    (r"\d{2}", "15"), (":", ":"), (r"\d{2}", "04"), (":", ":"), (r"\d{2}", "05"),
-)  # fmt: skip
-_ZONE: Final = (r"(?:Z|[+-]\d{2}:\d{2})", "Z07:00")
+_PATTERN: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_SECONDS: Final = "2006-01-02T15:04:05Z07:00"
+_MICROS: Final = "2006-01-02T15:04:05.000000Z07:00"
 
 
 class TimeError(ValueError):
-    """A text that is no time; the message is Go's."""
+    """A text that is no time; the message is Go's, which quotes what is left where it could not go on."""
+
+    def __init__(self, text: str, layout: str, at: int = 0, wanted: str = "2006") -> None:
+        super().__init__(f'parsing time "{text}" as "{layout}": cannot parse "{text[at:]}" as "{wanted}"')
+
+
+def now() -> str:
+    """The time as objects carry it."""
+    return written(datetime.now(UTC))
+
+
+def written(moment: datetime) -> str:
+    """A time as objects carry it: whole seconds, of UTC."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse(text: str) -> datetime:
     """A time of an object, in UTC. Raises TimeError."""
-    return _parse(text, SECONDS_LAYOUT)
+    try:
+        if _PATTERN.fullmatch(text):
+            return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise TimeError(text, _SECONDS)
+
+
+def is_time(text: str) -> bool:
+    """Whether `parse` takes a text."""
+    try:
+        parse(text)
+    except TimeError:
+        return False
+    return True
 
 
 def normal_seconds(text: str) -> str:
     """A `Time` as the server stores it: UTC, whole seconds. Raises TimeError."""
-    return _parse(text, SECONDS_LAYOUT).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return written(parse(text))
 
 
 def normal_micros(text: str) -> str:
     """A `MicroTime` as the server stores it: UTC, six digits, which it insists on. Raises TimeError."""
-    return _parse(text, MICROS_LAYOUT).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    match = _PATTERN.fullmatch(text)
+    if match is not None and len(match[2] or "") != len(".000000"):
+        raise TimeError(text, _MICROS, match.end(1), ".000000")
+    return parse(text).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def age(text: str | None, now: datetime) -> str:
     """How long ago a time was, as `kubectl get` shows it."""
     if not text:
         return "<unknown>"
-    try:
-        passed = now - parse(text)
-    except TimeError:
-        return "<invalid>"
-    return duration(passed)
+    return duration(now - parse(text)) if is_time(text) else "<invalid>"
 
 
 def duration(passed: timedelta) -> str:
@@ -66,20 +87,3 @@ def duration(passed: timedelta) -> str:
 
 def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
-
-
-@lru_cache(maxsize=4096)
-def _parse(text: str, layout: str) -> datetime:
-    micros = (r"\.\d{6}(?!\d)", ".000000") if layout == MICROS_LAYOUT else (r"(?:\.\d+)?", "")
-    rest = text
-    for pattern, piece in (*_PIECES, micros, _ZONE):
-        match = re.match(pattern, rest)
-        if match is None:
-            raise TimeError(f'parsing time "{text}" as "{layout}": cannot parse "{rest}" as "{piece}"')
-        rest = rest[match.end() :]
-    if rest:
-        raise TimeError(f'parsing time "{text}": extra text: "{rest}"')
-    try:
-        return datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text)).astimezone(UTC)
-    except ValueError:
-        raise TimeError(f'parsing time "{text}": day out of range') from None

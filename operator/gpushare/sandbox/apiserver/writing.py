@@ -12,15 +12,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import content, decoding, managed_fields, preparing, serverside_apply, statuses
+from gpushare.sandbox.apiserver import (
+    custom_defaults,
+    decoding,
+    defaults,
+    managed_fields,
+    preparing,
+    serverside_apply,
+    statuses,
+    times,
+)
 from gpushare.sandbox.apiserver.admission import Admission, random_suffix
 from gpushare.sandbox.apiserver.jsonvalues import copied
 from gpushare.sandbox.apiserver.managed_fields import Writer as FieldWriter
-from gpushare.sandbox.apiserver.preparing import now
 from gpushare.sandbox.apiserver.requests import User
 from gpushare.sandbox.apiserver.resources import NAMESPACES, PODS, Resource
 from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.storage import Record, Store
+from gpushare.sandbox.apiserver.validation import checking
 
 SYSTEM = User("system:apiserver", ("system:masters",))
 _METADATA_ORDER = (
@@ -109,7 +118,7 @@ class Writer:
             metadata["name"] = self._generated_name(resource, metadata)
         for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
             metadata.pop(name, None)
-        metadata.update(uid=str(uuid.uuid4()), creationTimestamp=now())
+        metadata.update(uid=str(uuid.uuid4()), creationTimestamp=times.now())
         if resource.has_generation:
             metadata["generation"] = 1
 
@@ -174,11 +183,11 @@ class Writer:
         return self.store.put(kept.key, new)
 
     def _complete(self, resource: Resource, new: Manifest, old: Manifest | None, write: Write) -> None:
-        content.complete(resource.stored, new)
-        self.admission.admit(resource.stored, new, old, write.user, write.warnings)
-        causes = content.check(resource, new, old, write.subresource)
-        if causes:
-            raise statuses.invalid(resource.stored.kind, resource.stored.group, new["metadata"]["name"], causes)
+        kept = resource.stored
+        (custom_defaults if kept.custom else defaults).apply(new, kept.schema)
+        self.admission.admit(kept, new, old, write.user, write.warnings)
+        if causes := checking.check(resource, new, old, write.subresource):
+            raise statuses.invalid(kept.kind, kept.group, new["metadata"]["name"], causes)
 
 
 def _decoded(resource: Resource, obj: Manifest, write: Write) -> Manifest:
@@ -194,7 +203,7 @@ def _field_writer(resource: Resource, write: Write) -> FieldWriter:
     ignored = serverside_apply.ignored_fields(
         subresource=write.subresource, has_status=resource.has_status, custom=resource.custom
     )
-    return FieldWriter(write.manager, write.subresource, now(), ignored)
+    return FieldWriter(write.manager, write.subresource, times.now(), ignored)
 
 
 def _check_version(resource: Resource, old: Record | None, metadata: Manifest) -> None:

@@ -1,4 +1,4 @@
-"""Rules of the smaller kinds: nodes, ConfigMaps, Secrets, Services, Events, Leases, RuntimeClasses. Called by `validation`."""
+"""Rules of the smaller kinds: nodes, ConfigMaps, Secrets, Services, Leases, Events."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import field_errors, name_rules, validation_resources
+from gpushare.sandbox.apiserver import field_errors
 from gpushare.sandbox.apiserver.statuses import Cause
+from gpushare.sandbox.apiserver.validation import amounts, syntax
 
 _DATA_LIMIT: Final = 1024 * 1024
 _NOTE_LIMIT: Final = 1024
@@ -21,20 +22,9 @@ _EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 def check_node(obj: Manifest) -> Iterator[Cause]:
     """A Node: its taints, and whole numbers of what plugins offer."""
     for name in ("capacity", "allocatable"):
-        amounts = (obj.get("status") or {}).get(name) or {}
-        yield from validation_resources.check_amounts(amounts, f"status.{name}")
+        offered = (obj.get("status") or {}).get(name) or {}
+        yield from amounts.check_amounts(offered, f"status.{name}")
     yield from _check_taints((obj.get("spec") or {}).get("taints") or ())
-
-
-def check_node_update(obj: Manifest, old: Manifest) -> Iterator[Cause]:
-    """What is given to a node once."""
-    spec, before = obj.get("spec") or {}, old.get("spec") or {}
-    if before.get("podCIDR") and spec.get("podCIDR") != before["podCIDR"]:
-        yield field_errors.forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
-    if before.get("providerID") and spec.get("providerID") != before["providerID"]:
-        yield field_errors.forbidden(
-            "spec.providerID", 'node updates may not change providerID except from "" to valid'
-        )
 
 
 def check_config_map(obj: Manifest) -> Iterator[Cause]:
@@ -109,18 +99,6 @@ def check_lease(obj: Manifest) -> Iterator[Cause]:
         yield field_errors.invalid("spec.leaseTransitions", spec["leaseTransitions"], why)
 
 
-def check_runtime_class(obj: Manifest) -> Iterator[Cause]:
-    """A RuntimeClass."""
-    handler = obj.get("handler", "")
-    yield from (field_errors.invalid("handler", handler, problem) for problem in name_rules.label(handler))
-
-
-def check_runtime_class_update(obj: Manifest, old: Manifest) -> Iterator[Cause]:
-    """A RuntimeClass keeps its handler."""
-    if obj.get("handler") != old.get("handler"):
-        yield field_errors.invalid("handler", obj.get("handler"), _IMMUTABLE)
-
-
 def check_event(obj: Manifest, *, strict: bool) -> Iterator[Cause]:
     """An Event; strictly those that come through `events.k8s.io`, whatever names their fields are stored under."""
     namespace = obj["metadata"].get("namespace", "")
@@ -145,7 +123,7 @@ def _check_new_event(obj: Manifest) -> Iterator[Cause]:
         if not text:
             yield field_errors.required(shown)
         elif shown == "reportingController":
-            yield from (field_errors.invalid(shown, text, problem) for problem in name_rules.qualified_name(text))
+            yield from field_errors.all_invalid(shown, text, syntax.qualified_name(text))
         elif len(text) > _WORD_LIMIT:
             yield field_errors.invalid(shown, "", f"can have at most {_WORD_LIMIT} characters")
     if len(obj.get("message") or "") > _NOTE_LIMIT:
@@ -157,8 +135,8 @@ def _check_taints(taints: Sequence[Mapping[str, Any]]) -> Iterator[Cause]:
     for number, taint in enumerate(taints):
         here = field_errors.at("metadata.taints", number)
         key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
-        yield from (field_errors.invalid(f"{here}.key", key, problem) for problem in name_rules.qualified_name(key))
-        yield from (field_errors.invalid(f"{here}.value", value, problem) for problem in name_rules.label_value(value))
+        yield from field_errors.all_invalid(f"{here}.key", key, syntax.qualified_name(key))
+        yield from field_errors.all_invalid(f"{here}.value", value, syntax.label_value(value))
         if not effect:
             yield field_errors.required(f"{here}.effect")
         elif effect not in _EFFECTS:
@@ -170,8 +148,7 @@ def _check_taints(taints: Sequence[Mapping[str, Any]]) -> Iterator[Cause]:
 
 def _check_keys(data: Mapping[str, Any], field: str) -> Iterator[Cause]:
     for name in sorted(data):
-        for problem in name_rules.config_key(name):
-            yield field_errors.invalid(field_errors.key(field, name), name, problem)
+        yield from field_errors.all_invalid(field_errors.key(field, name), name, syntax.config_key(name))
 
 
 def _decoded_size(text: str) -> int:

@@ -1,12 +1,13 @@
-"""Requests, limits and capacities: which names there are, which amounts make sense. Called by the pod and node rules."""
+"""Requests, limits and capacities: which names there are, which amounts make sense."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from gpushare.sandbox.apiserver import field_errors, name_rules, quantities
+from gpushare.sandbox.apiserver import field_errors, quantities
 from gpushare.sandbox.apiserver.statuses import Cause
+from gpushare.sandbox.apiserver.validation import syntax
 
 _STANDARD: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _HUGE_PAGES: Final = "hugepages-"
@@ -18,7 +19,7 @@ def is_extended(name: str) -> bool:
     """Whether a resource is one that plugins or administrators add: whole numbers, requests equal to limits."""
     if "/" not in name or _NATIVE_DOMAIN in name or name.startswith(_QUOTA_PREFIX):
         return False
-    return not name_rules.qualified_name(f"{_QUOTA_PREFIX}{name}")
+    return not syntax.qualified_name(f"{_QUOTA_PREFIX}{name}")
 
 
 def check_requirements(resources: Mapping[str, Any], field: str) -> Iterator[Cause]:
@@ -50,8 +51,8 @@ def check_amounts(amounts: Mapping[str, Any], field: str) -> Iterator[Cause]:
 
 
 def _check_entry(name: str, amount: Any, field: str) -> Iterator[Cause]:
-    problems = name_rules.qualified_name(name)
-    yield from (field_errors.invalid(field, name, problem) for problem in problems)
+    problems = syntax.qualified_name(name)
+    yield from field_errors.all_invalid(field, name, problems)
     if not problems and "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
         yield field_errors.invalid(field, name, "must be a standard resource for containers")
     elif not problems and "/" in name and _NATIVE_DOMAIN not in name and not is_extended(name):

@@ -1,4 +1,4 @@
-"""Rules of pods and of the templates that make them. Called by `validation` and for the templates of workloads."""
+"""Rules of pods and of the templates that make them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import field_errors, name_rules, validation_metadata, validation_resources
+from gpushare.sandbox.apiserver import field_errors
 from gpushare.sandbox.apiserver.statuses import Cause
+from gpushare.sandbox.apiserver.validation import amounts, metadata, syntax
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
@@ -29,9 +30,9 @@ def check_pod(pod: Manifest) -> Iterator[Cause]:
 
 def check_template(template: Mapping[str, Any], field: str) -> Iterator[Cause]:
     """The template of a workload."""
-    metadata = template.get("metadata") or {}
-    yield from validation_metadata.check_labels(metadata.get("labels"), f"{field}.labels")
-    yield from validation_metadata.check_annotations(metadata.get("annotations"), f"{field}.annotations")
+    about = template.get("metadata") or {}
+    yield from metadata.check_labels(about.get("labels"), f"{field}.labels")
+    yield from metadata.check_annotations(about.get("annotations"), f"{field}.annotations")
     yield from check_spec(template.get("spec") or {}, f"{field}.spec")
 
 
@@ -46,10 +47,9 @@ def check_spec(spec: Mapping[str, Any], field: str) -> Iterator[Cause]:
     yield from _check_containers(spec.get("initContainers") or (), names, f"{field}.initContainers")
     yield from _check_word(spec, "restartPolicy", _RESTART_POLICIES, field)
     yield from _check_word(spec, "dnsPolicy", _DNS_POLICIES, field)
-    yield from validation_metadata.check_labels(spec.get("nodeSelector"), f"{field}.nodeSelector")
+    yield from metadata.check_labels(spec.get("nodeSelector"), f"{field}.nodeSelector")
     if account := spec.get("serviceAccountName"):
-        for problem in name_rules.subdomain(account):
-            yield field_errors.invalid(f"{field}.serviceAccountName", account, problem)
+        yield from field_errors.all_invalid(f"{field}.serviceAccountName", account, syntax.subdomain(account))
     yield from _check_tolerations(spec.get("tolerations") or (), f"{field}.tolerations")
 
 
@@ -106,14 +106,14 @@ def _check_containers(containers: Sequence[Mapping[str, Any]], volumes: set[Any]
         yield from _check_ports(container.get("ports") or (), f"{here}.ports")
         yield from _check_variables(container.get("env") or (), f"{here}.env")
         yield from _check_mounts(container.get("volumeMounts") or (), volumes, f"{here}.volumeMounts")
-        yield from validation_resources.check_requirements(container.get("resources") or {}, f"{here}.resources")
+        yield from amounts.check_requirements(container.get("resources") or {}, f"{here}.resources")
 
 
 def _check_unique_label(name: str, seen: set[str], field: str) -> Iterator[Cause]:
     if not name:
         yield field_errors.required(field)
         return
-    yield from (field_errors.invalid(field, name, problem) for problem in name_rules.label(name))
+    yield from field_errors.all_invalid(field, name, syntax.label(name))
     if name in seen:
         yield field_errors.duplicate(field, name)
     seen.add(name)
@@ -140,8 +140,8 @@ def _check_variables(variables: Sequence[Mapping[str, Any]], field: str) -> Iter
         here = field_errors.at(field, number)
         if not variable.get("name"):
             yield field_errors.required(f"{here}.name")
-        for problem in name_rules.variable_name(variable.get("name", "")):
-            yield field_errors.invalid(f"{here}.name", variable["name"], problem)
+        name = variable.get("name", "")
+        yield from field_errors.all_invalid(f"{here}.name", name, syntax.variable_name(name))
         if variable.get("value") and variable.get("valueFrom"):
             yield field_errors.invalid(f"{here}.valueFrom", "", "may not be specified when `value` is not empty")
 
@@ -179,7 +179,7 @@ def _check_tolerations(tolerations: Sequence[Mapping[str, Any]], field: str) -> 
         here = field_errors.at(field, number)
         operator = toleration.get("operator", "Equal")
         if key := toleration.get("key"):
-            yield from (field_errors.invalid(f"{here}.key", key, problem) for problem in name_rules.qualified_name(key))
+            yield from field_errors.all_invalid(f"{here}.key", key, syntax.qualified_name(key))
         elif operator != "Exists":
             why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
             yield field_errors.invalid(f"{here}.operator", toleration.get("operator", ""), why)

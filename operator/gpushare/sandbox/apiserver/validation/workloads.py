@@ -1,4 +1,4 @@
-"""Rules of DaemonSets, Deployments, ReplicaSets, StatefulSets and Jobs. Called by `validation`."""
+"""Rules of DaemonSets, Deployments, ReplicaSets, StatefulSets and Jobs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import field_errors, name_rules, validation_pods
+from gpushare.sandbox.apiserver import field_errors, selectors
 from gpushare.sandbox.apiserver.statuses import Cause
+from gpushare.sandbox.apiserver.validation import pods, syntax
 
 _IMMUTABLE: Final = "field is immutable"
 _MISMATCH: Final = "`selector` does not match template `labels`"
@@ -25,19 +26,19 @@ def check_daemon_set(obj: Manifest) -> Iterator[Cause]:
     yield from _check_running_template(spec)
 
 
-def check_deployment(obj: Manifest) -> Iterator[Cause]:
-    """A Deployment."""
-    yield from _check_replicated(obj, "deployment")
-
-
-def check_replica_set(obj: Manifest) -> Iterator[Cause]:
-    """A ReplicaSet."""
-    yield from _check_replicated(obj, "deployment")
-
-
-def check_stateful_set(obj: Manifest) -> Iterator[Cause]:
-    """A StatefulSet."""
-    yield from _check_replicated(obj, "statefulset")
+def check_replicated(obj: Manifest, *, word: str) -> Iterator[Cause]:
+    """A kind with replicas; `word` is what texts call it."""
+    spec = obj.get("spec") or {}
+    yield from _check_not_negative(spec, "replicas")
+    selector = spec.get("selector")
+    if selector is None:
+        yield field_errors.required("spec.selector")
+    else:
+        yield from _check_selector(selector, "spec.selector")
+        if not _requirements(selector):
+            yield field_errors.invalid("spec.selector", selector, f"empty selector is invalid for {word}")
+    yield from _check_match(spec)
+    yield from _check_running_template(spec)
 
 
 def check_job(obj: Manifest) -> Iterator[Cause]:
@@ -46,7 +47,7 @@ def check_job(obj: Manifest) -> Iterator[Cause]:
     for name in ("parallelism", "completions", "backoffLimit"):
         yield from _check_not_negative(spec, name)
     template = spec.get("template") or {}
-    yield from validation_pods.check_template(template, "spec.template")
+    yield from pods.check_template(template, "spec.template")
     policy = (template.get("spec") or {}).get("restartPolicy")
     if policy not in ("OnFailure", "Never"):
         yield field_errors.unsupported("spec.template.spec.restartPolicy", policy, ("OnFailure", "Never"))
@@ -66,39 +67,6 @@ def check_job_update(obj: Manifest, old: Manifest) -> Iterator[Cause]:
             yield field_errors.invalid(f"spec.{name}", obj["spec"].get(name), _IMMUTABLE)
 
 
-def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether labels meet a LabelSelector; none at all meets nothing."""
-    if selector is None:
-        return False
-    plain = all(labels.get(name) == value for name, value in (selector.get("matchLabels") or {}).items())
-    return plain and all(_holds(each, labels) for each in selector.get("matchExpressions") or ())
-
-
-def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    key, values = expression.get("key"), expression.get("values") or ()
-    checks = {
-        "In": labels.get(str(key)) in values,
-        "NotIn": labels.get(str(key)) not in values,
-        "Exists": key in labels,
-        "DoesNotExist": key not in labels,
-    }
-    return checks.get(expression.get("operator", ""), False)
-
-
-def _check_replicated(obj: Manifest, word: str) -> Iterator[Cause]:
-    spec = obj.get("spec") or {}
-    yield from _check_not_negative(spec, "replicas")
-    selector = spec.get("selector")
-    if selector is None:
-        yield field_errors.required("spec.selector")
-    else:
-        yield from _check_selector(selector, "spec.selector")
-        if not _requirements(selector):
-            yield field_errors.invalid("spec.selector", selector, f"empty selector is invalid for {word}")
-    yield from _check_match(spec)
-    yield from _check_running_template(spec)
-
-
 def _check_not_negative(spec: Mapping[str, Any], name: str) -> Iterator[Cause]:
     if spec.get(name, 0) < 0:
         yield field_errors.invalid(f"spec.{name}", spec[name], "must be greater than or equal to 0")
@@ -106,13 +74,14 @@ def _check_not_negative(spec: Mapping[str, Any], name: str) -> Iterator[Cause]:
 
 def _check_match(spec: Mapping[str, Any]) -> Iterator[Cause]:
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if not matches(spec.get("selector"), labels):
+    selector = spec.get("selector")
+    if selector is None or not selectors.holds(selectors.parse_object(selector), labels):
         yield field_errors.invalid("spec.template.metadata.labels", labels, _MISMATCH)
 
 
 def _check_running_template(spec: Mapping[str, Any]) -> Iterator[Cause]:
     template = spec.get("template") or {}
-    yield from validation_pods.check_template(template, "spec.template")
+    yield from pods.check_template(template, "spec.template")
     policy = (template.get("spec") or {}).get("restartPolicy")
     if policy != "Always":
         yield field_errors.unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
@@ -125,8 +94,8 @@ def _requirements(selector: Mapping[str, Any]) -> int:
 def _check_selector(selector: Mapping[str, Any] | None, field: str) -> Iterator[Cause]:
     for name, value in sorted(((selector or {}).get("matchLabels") or {}).items()):
         here = f"{field}.matchLabels"
-        yield from (field_errors.invalid(here, name, problem) for problem in name_rules.qualified_name(name))
-        yield from (field_errors.invalid(here, value, problem) for problem in name_rules.label_value(value))
+        yield from field_errors.all_invalid(here, name, syntax.qualified_name(name))
+        yield from field_errors.all_invalid(here, value, syntax.label_value(value))
     for number, each in enumerate((selector or {}).get("matchExpressions") or ()):
         here = field_errors.at(f"{field}.matchExpressions", number)
         operator, values = each.get("operator", ""), each.get("values") or ()
@@ -137,5 +106,6 @@ def _check_selector(selector: Mapping[str, Any] | None, field: str) -> Iterator[
         elif operator in ("Exists", "DoesNotExist") and values:
             why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             yield field_errors.forbidden(f"{here}.values", why)
-        for problem in name_rules.qualified_name(each.get("key", "")):
-            yield field_errors.invalid(f"{here}.key", each.get("key", ""), problem)
+        yield from field_errors.all_invalid(
+            f"{here}.key", each.get("key", ""), syntax.qualified_name(each.get("key", ""))
+        )

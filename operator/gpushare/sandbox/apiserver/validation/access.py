@@ -1,4 +1,4 @@
-"""Rules of roles and bindings. Called by `validation`."""
+"""Rules of roles and bindings."""
 
 from __future__ import annotations
 
@@ -6,33 +6,31 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import field_errors, name_rules
+from gpushare.sandbox.apiserver import field_errors
 from gpushare.sandbox.apiserver.statuses import Cause
+from gpushare.sandbox.apiserver.validation import syntax
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _SUBJECT_GROUPS: Final = {"ServiceAccount": "", "User": _GROUP, "Group": _GROUP}
 
 
-def check_role(obj: Manifest) -> Iterator[Cause]:
-    """A Role."""
+def check_role(obj: Manifest, *, namespaced: bool) -> Iterator[Cause]:
+    """A Role or a ClusterRole."""
     for number, rule in enumerate(obj.get("rules") or ()):
-        yield from _check_rule(rule, field_errors.at("rules", number), namespaced=True)
+        yield from _check_rule(rule, field_errors.at("rules", number), namespaced=namespaced)
 
 
-def check_cluster_role(obj: Manifest) -> Iterator[Cause]:
-    """A ClusterRole."""
-    for number, rule in enumerate(obj.get("rules") or ()):
-        yield from _check_rule(rule, field_errors.at("rules", number), namespaced=False)
-
-
-def check_binding(obj: Manifest) -> Iterator[Cause]:
-    """A RoleBinding."""
-    yield from _check_binding(obj, ("Role", "ClusterRole"))
-
-
-def check_cluster_binding(obj: Manifest) -> Iterator[Cause]:
-    """A ClusterRoleBinding."""
-    yield from _check_binding(obj, ("ClusterRole",))
+def check_binding(obj: Manifest, *, kinds: tuple[str, ...]) -> Iterator[Cause]:
+    """A binding to a role of one of some kinds."""
+    role = obj.get("roleRef") or {}
+    if role.get("apiGroup") != _GROUP:
+        yield field_errors.unsupported("roleRef.apiGroup", role.get("apiGroup", ""), (_GROUP,))
+    if role.get("kind") not in kinds:
+        yield field_errors.unsupported("roleRef.kind", role.get("kind", ""), kinds)
+    if not role.get("name"):
+        yield field_errors.required("roleRef.name")
+    for number, subject in enumerate(obj.get("subjects") or ()):
+        yield from _check_subject(subject, field_errors.at("subjects", number))
 
 
 def check_binding_update(obj: Manifest, old: Manifest) -> Iterator[Cause]:
@@ -58,18 +56,6 @@ def _check_rule(rule: Mapping[str, Any], field: str, *, namespaced: bool) -> Ite
         yield field_errors.required(f"{field}.resources", "resource rules must supply at least one resource")
 
 
-def _check_binding(obj: Manifest, kinds: tuple[str, ...]) -> Iterator[Cause]:
-    role = obj.get("roleRef") or {}
-    if role.get("apiGroup") != _GROUP:
-        yield field_errors.unsupported("roleRef.apiGroup", role.get("apiGroup", ""), (_GROUP,))
-    if role.get("kind") not in kinds:
-        yield field_errors.unsupported("roleRef.kind", role.get("kind", ""), kinds)
-    if not role.get("name"):
-        yield field_errors.required("roleRef.name")
-    for number, subject in enumerate(obj.get("subjects") or ()):
-        yield from _check_subject(subject, field_errors.at("subjects", number))
-
-
 def _check_subject(subject: Mapping[str, Any], field: str) -> Iterator[Cause]:
     kind, name = subject.get("kind", ""), subject.get("name", "")
     if not name:
@@ -80,7 +66,6 @@ def _check_subject(subject: Mapping[str, Any], field: str) -> Iterator[Cause]:
     if (group := subject.get("apiGroup", "")) != _SUBJECT_GROUPS[kind]:
         yield field_errors.unsupported(f"{field}.apiGroup", group, (_SUBJECT_GROUPS[kind],))
     if kind == "ServiceAccount":
-        for problem in name_rules.subdomain(name) if name else ():
-            yield field_errors.invalid(f"{field}.name", name, problem)
+        yield from field_errors.all_invalid(f"{field}.name", name, syntax.subdomain(name) if name else ())
         if not subject.get("namespace"):
             yield field_errors.required(f"{field}.namespace")

@@ -1,4 +1,4 @@
-"""Rules of CustomResourceDefinitions: names, versions, and that their schemas are structural. Called by `validation`."""
+"""Rules of CustomResourceDefinitions: names, versions, and that their schemas are structural."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import field_errors, name_rules
+from gpushare.sandbox.apiserver import field_errors
 from gpushare.sandbox.apiserver.statuses import Cause
 
 _SCOPES: Final = ("Cluster", "Namespaced")
@@ -25,8 +25,9 @@ def check(obj: Manifest) -> Iterator[Cause]:
         yield field_errors.invalid("spec.group", group, "should be a domain with at least one dot")
     if spec.get("scope") not in _SCOPES:
         yield field_errors.unsupported("spec.scope", spec.get("scope", ""), _SCOPES)
-    for word in ("plural", "singular", "kind", "listKind"):
-        yield from _check_name(names.get(word, ""), f"spec.names.{word}")
+    for word in ("plural", "kind"):
+        if not names.get(word):
+            yield field_errors.required(f"spec.names.{word}")
     yield from _check_versions(spec.get("versions") or [])
 
 
@@ -38,13 +39,6 @@ def check_update(obj: Manifest, old: Manifest) -> Iterator[Cause]:
             value, before = (value or {}).get(step), (before or {}).get(step)
         if value != before:
             yield field_errors.invalid(field_errors.at("spec", *path), value, _IMMUTABLE)
-
-
-def _check_name(name: str, field: str) -> Iterator[Cause]:
-    if not name:
-        yield field_errors.required(field)
-    for problem in name_rules.service_name(name.lower()) if name else ():
-        yield field_errors.invalid(field, name, problem)
 
 
 def _check_versions(versions: list[Mapping[str, Any]]) -> Iterator[Cause]:
@@ -70,9 +64,6 @@ def _check_schema(schema: Mapping[str, Any], field: str, place: str) -> Iterator
         yield field_errors.required(f"{field}.type", f"must not be empty for specified {place}")
     if schema.get("type") == "array" and "items" not in schema:
         yield field_errors.required(f"{field}.items", "must be specified")
-    if schema.get("properties") and schema.get("additionalProperties"):
-        why = "additionalProperties and properties are mutual exclusive"
-        yield field_errors.forbidden(f"{field}.additionalProperties", why)
     yield from _check_fields(schema, field)
 
 

@@ -1,4 +1,4 @@
-"""Metadata of every object: names, labels, annotations, owners, finalizers. Called by `validation`."""
+"""Metadata of every object: names, labels, annotations, owners, finalizers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import field_errors, name_rules
+from gpushare.sandbox.apiserver import field_errors
 from gpushare.sandbox.apiserver.resources import Key, Resource
 from gpushare.sandbox.apiserver.statuses import Cause
+from gpushare.sandbox.apiserver.validation import syntax
 
-_NAME_RULES: Final[Mapping[Key, name_rules.Rule]] = {
-    ("", "namespaces"): name_rules.label,
-    ("", "services"): name_rules.service_name,
-    ("rbac.authorization.k8s.io", "roles"): name_rules.path_segment,
-    ("rbac.authorization.k8s.io", "clusterroles"): name_rules.path_segment,
-    ("rbac.authorization.k8s.io", "rolebindings"): name_rules.path_segment,
-    ("rbac.authorization.k8s.io", "clusterrolebindings"): name_rules.path_segment,
+_NAME_RULES: Final[Mapping[Key, syntax.Rule]] = {
+    ("", "namespaces"): syntax.label,
+    ("", "services"): syntax.service_name,
+    ("rbac.authorization.k8s.io", "roles"): syntax.path_segment,
+    ("rbac.authorization.k8s.io", "clusterroles"): syntax.path_segment,
+    ("rbac.authorization.k8s.io", "rolebindings"): syntax.path_segment,
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): syntax.path_segment,
 }
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
@@ -27,8 +28,7 @@ def check(resource: Resource, obj: Manifest) -> Iterator[Cause]:
     """What is wrong with the metadata of an object, on create and on update."""
     metadata = obj["metadata"]
     name = metadata.get("name", "")
-    for problem in _NAME_RULES.get(resource.key, name_rules.subdomain)(name):
-        yield field_errors.invalid("metadata.name", name, problem)
+    yield from field_errors.all_invalid("metadata.name", name, _NAME_RULES.get(resource.key, syntax.subdomain)(name))
     yield from check_labels(metadata.get("labels"), "metadata.labels")
     yield from check_annotations(metadata.get("annotations"), "metadata.annotations")
     yield from _check_owners(metadata.get("ownerReferences") or ())
@@ -53,15 +53,15 @@ def check_update(obj: Manifest, old: Manifest) -> Iterator[Cause]:
 def check_labels(labels: Mapping[str, str] | None, field: str) -> Iterator[Cause]:
     """Labels of an object or of a template."""
     for name, value in sorted((labels or {}).items()):
-        yield from (field_errors.invalid(field, name, problem) for problem in name_rules.qualified_name(name))
-        yield from (field_errors.invalid(field, value, problem) for problem in name_rules.label_value(value))
+        yield from field_errors.all_invalid(field, name, syntax.qualified_name(name))
+        yield from field_errors.all_invalid(field, value, syntax.label_value(value))
 
 
 def check_annotations(annotations: Mapping[str, str] | None, field: str) -> Iterator[Cause]:
     """Annotations of an object or of a template."""
     size = 0
     for name, value in sorted((annotations or {}).items()):
-        yield from (field_errors.invalid(field, name, problem) for problem in name_rules.qualified_name(name.lower()))
+        yield from field_errors.all_invalid(field, name, syntax.qualified_name(name.lower()))
         size += len(name.encode()) + len(value.encode())
     if size > _ANNOTATIONS_LIMIT:
         yield field_errors.too_long(field, _ANNOTATIONS_LIMIT)
@@ -89,8 +89,7 @@ def _check_owners(owners: Sequence[Mapping[str, Any]]) -> Iterator[Cause]:
 
 def _check_finalizers(finalizers: Sequence[str], *, builtin: bool) -> Iterator[Cause]:
     for name in finalizers:
-        for problem in name_rules.qualified_name(name):
-            yield field_errors.invalid("metadata.finalizers", name, problem)
+        yield from field_errors.all_invalid("metadata.finalizers", name, syntax.qualified_name(name))
     for number, name in enumerate(finalizers):
         # Custom resources may have finalizers without a domain.
         if builtin and "/" not in name and name not in _STANDARD_FINALIZERS:
