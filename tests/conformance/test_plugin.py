@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from gpushare.agent import options
+from gpushare.allocation import BestEffort, Topology
 from gpushare.allocation.preferring import choose
 from gpushare.domain.pools import Pool
 from gpushare.errors import UsageError
 from gpushare.kubelet.plugin import endpoint_of
 from gpushare.sharing.responses import ContainerAnswer, RequestRefused, build_response
-from support.comparing import comparable, is_as_good, shape_of
+from support.comparing import comparable, is_as_good, shape_of, topology_of
 from support.recorded_cases import Case, read_cases
 
 ENDS = {
@@ -35,10 +36,6 @@ DEVIATES = {
     "t4x4-unknownfield": "unknown keys are a problem, and the devices are served unshared",
     "t4x4-ts-devices-list": "devices: is honoured; those not listed stay unshared",
     "t4x4-ts-explicit-rename": "rename: is honoured",
-}
-NEEDS_TOPOLOGY = {
-    "a100x8-bridge-default": "which GPUs are close to each other is not known to the choice among shares",
-    "a100x8-nvswitch-default": "which GPUs are close to each other is not known to the choice among shares",
 }
 CASES = read_cases("plugin", {*ENDS, *ANOTHER_PART, *DEVIATES})
 
@@ -86,16 +83,35 @@ def answers_of(case: Case, pool: Pool, request: Sequence[Sequence[str]]) -> list
     return [build_response(pool, ids, case.response_options) for ids in request]
 
 
-@pytest.mark.parametrize(
-    "case", with_ids([case for case in CASES if case.name not in NEEDS_TOPOLOGY and case.body["resources"]])
-)
+WITH_DEVICES = [case for case in CASES if case.body["resources"]]
+
+
+@pytest.mark.parametrize("case", with_ids(WITH_DEVICES))
 def test_preferred(case: Case) -> None:
-    """As good a choice as any recorded one: valid, and spread or stacked at least as well."""
+    """As good a choice as any recorded one: valid, as close, and spread or stacked at least as well."""
+    topology = topology_of(case.body["node"])
     for name, resource in case.body["resources"].items():
         pool = case.built.pools[name]
         for question in resource["preferred"]:
-            found = choose(pool, question["available"], question["must_include"], question["size"])
+            available, must_include = question["available"], question["must_include"]
+            found = choose(pool, available, must_include, question["size"], topology=topology)
             assert is_as_good(case.body["node"], pool, question, found)
+
+
+@pytest.mark.parametrize(
+    "case", with_ids([case for case in WITH_DEVICES if case.name.startswith(("a100x8", "t4x4-d"))])
+)
+def test_preferred_in_the_recorded_order(case: Case) -> None:
+    """The very same GPUs, where ours are numbered as the recorded program was asked for them: it breaks ties by that order."""
+    topology = topology_of(case.body["node"])
+    for name, resource in case.body["resources"].items():
+        for question in resource["preferred"]:
+            asked = [case.built.pools[name].by_id[share_id].gpu_index for share_id in question["available"]]
+            numbered = Topology.from_pair_scores(topology.matrix(asked))
+            if set(question["must_include"]) <= set(question["available"]):
+                required = [question["available"].index(share_id) for share_id in question["must_include"]]
+                found = BestEffort().choose(numbered, range(len(asked)), required, question["size"])
+                assert {question["available"][place] for place in found} == set(question.get("response") or ())
 
 
 @pytest.mark.parametrize("case", with_ids([case for case in read_cases("plugin") if case.name in DEVIATES]))

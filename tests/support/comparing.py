@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from itertools import combinations
+from functools import cache
 from typing import Any
 
+from gpushare.allocation.topology import Topology
 from gpushare.domain.pools import Allocation, Pool
+from gpushare.nvml.reading import read_inventory
 from gpushare.sharing.responses import ContainerAnswer
 from support.described_nodes import build_nvml
 
@@ -82,10 +84,14 @@ def is_whole(pool: Pool) -> bool:
 
 
 def closeness(node: str, pool: Pool, chosen: Sequence[str]) -> int:
-    """The sum of the pair scores by which whole GPUs are compared: the nearer two are in the PCI tree, the more."""
-    nvml = build_nvml(node)
-    indices = [pool.by_id[share_id].gpu_index for share_id in chosen]
-    return sum(60 - nvml.ancestor(*pair) for pair in combinations(indices, 2))
+    """The sum of the pair scores by which whole GPUs are compared: PCI tree and NVLinks."""
+    return topology_of(node).score_of_set(pool.by_id[share_id].gpu_index for share_id in chosen)
+
+
+@cache
+def topology_of(node: str) -> Topology:
+    """How close the GPUs of a described node are to each other."""
+    return Topology.of(read_inventory(build_nvml(node)))
 
 
 def unevenness(pool: Pool, available: Sequence[str], chosen: Sequence[str]) -> int:

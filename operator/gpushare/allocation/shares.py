@@ -31,25 +31,27 @@ class Usage:
             self._devices[share.id.device] -= 1
             self._gpus[share.gpu_index] -= 1
         self._taken: Counter[str] = Counter()
-        self._near: set[int] = set()
-        """GPUs of which the request has something."""
+        self._is_distinct = pool.allocation is Allocation.DISTINCT
+        self._turns: Counter[int] = Counter()
+        """How much of each GPU the request has so far."""
 
     def take(self, share: Share) -> None:
         """Counts one more as in use."""
         self._devices[share.id.device] += 1
         self._gpus[share.gpu_index] += 1
         self._taken[share.id.device] += 1
-        self._near.add(share.gpu_index)
+        self._turns[share.gpu_index] += 1
 
-    def rank(self, share: Share) -> tuple[int, int, int, int]:
+    def rank(self, share: Share) -> tuple[int, ...]:
         """The share of the lowest rank is to be taken next."""
         gpu, topology = share.gpu_index, self._topology
         ghosts = self._ghosts.get(gpu, 0)
         return (
             self._sign * (self._devices[share.id.device] + ghosts),
             self._taken[share.id.device],
+            self._turns[gpu] if self._is_distinct else 0,
             self._sign * (self._gpus[gpu] + ghosts),
-            -sum(topology.score(gpu, other) for other in self._near) if topology is not None else 0,
+            -sum(topology.score(gpu, other) for other in self._turns) if topology is not None else 0,
         )
 
 
