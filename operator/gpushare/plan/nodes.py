@@ -108,10 +108,14 @@ def wanted_labels(node: Node, policy: ClusterPolicy | None, gpu_node: GPUNode | 
 
 
 def _facts(node: Node, policy: ClusterPolicy, gpu_node: GPUNode | None) -> dict[str, str]:
-    opted_out = node.labels.get(f"{names.LABEL_DEPLOY_PREFIX}gpu-feature-discovery") == "false"
-    if gpu_node is None or gpu_node.node_uid != node.uid or opted_out or not policy.is_enabled("gfd"):
+    if gpu_node is None or gpu_node.node_uid != node.uid:
         return {}
-    return {key: value for key, value in gpu_node.status.labels.items() if _is_fact(key) and _is_value(value)}
+    told = gpu_node.status.labels
+    opted_out = node.labels.get(f"{names.LABEL_DEPLOY_PREFIX}gpu-feature-discovery") == "false"
+    if opted_out or not policy.is_enabled("gfd"):
+        # Nobody wants to know them; but MPS daemons run by this one only, and without them there would be no GPUs.
+        return {key: "true" for key in (names.LABEL_MPS_CAPABLE,) if told.get(key) == "true"}
+    return {key: value for key, value in told.items() if _is_fact(key) and _is_value(value)}
 
 
 def _deploy_labels(node: Node, known: Mapping[str, str]) -> dict[str, str]:

@@ -136,3 +136,15 @@ def test_daemonset_is_not_there_yet(rollout: Rollout | None, text: str) -> None:
     assert message_of(plan).startswith("ClusterPolicy is not ready; states not ready: [state-mps-control-daemon]; ")
     assert f"DaemonSet {NAMESPACE}/{names.DAEMONSET_MPS}" in message_of(plan)
     assert text in message_of(plan)
+
+
+def test_without_feature_discovery() -> None:
+    """Whoever wants no labels gets none but the one that MPS daemons run by, and that only while they are needed."""
+    labels = {**CAPABLE, names.LABEL_PRODUCT: "Tesla-T4-SHARED"}
+
+    settled, _ = settle(cluster(node(), gfd={"enabled": False}), labels=labels)
+    assert settled.nodes[0].labels[names.LABEL_MPS_CAPABLE] == "true"
+    assert names.LABEL_PRODUCT not in settled.nodes[0].labels
+
+    settled, _ = settle(cluster(node(), gfd={"enabled": False}), labels={names.LABEL_MPS_CAPABLE: "false"})
+    assert names.LABEL_MPS_CAPABLE not in settled.nodes[0].labels
