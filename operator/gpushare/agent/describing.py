@@ -6,6 +6,7 @@ A device that is not described is not offered: a container that is given its nam
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
@@ -38,9 +39,15 @@ class Describer:
         """What should be there; None: nobody needs any."""
         self._is_incomplete = False
         """Whether something was missing when it was last looked at."""
+        self._writing = threading.Lock()
+        """What is cleared must not be what is just being written."""
 
     def describe(self, decision: Decision, inventory: Inventory | None) -> Decision:
         """Writes what the decision needs described. Returns it without what cannot be, and with what is to be said about it."""
+        with self._writing:
+            return self._describe(decision, inventory)
+
+    def _describe(self, decision: Decision, inventory: Inventory | None) -> Decision:
         if not decision.responses.uses_cdi:
             self._documents, self._is_incomplete = None, False
             return decision
@@ -69,9 +76,10 @@ class Describer:
 
     def clear(self) -> None:
         """Removes leftovers. Only once no container holds a device: one that is restarted needs its description again."""
-        if self.has_leftovers():
-            problems = self._folder.apply({})
-            self._log.info("CDI specifications removed", extra={"problems": list(map(str, problems))})
+        with self._writing:
+            if self.has_leftovers():
+                problems = self._folder.apply({})
+                self._log.info("CDI specifications removed", extra={"problems": list(map(str, problems))})
 
     def _read(self, decision: Decision, inventory: Inventory) -> tuple[Place, DriverFiles]:
         flags, responses = decision.settings.config.flags, decision.responses
