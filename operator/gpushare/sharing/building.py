@@ -28,7 +28,7 @@ class Built:
     unserved: tuple[Problem, ...] = ()
     """Devices that fit no resource, such as a MIG instance without a resource name. Nothing to do with sharing."""
     warnings: tuple[Problem, ...] = ()
-    """What a text says about other nodes than this one, such as a resource that this node lacks."""
+    """What is odd on this node and served all the same, such as an entry whose resource it lacks."""
 
 
 def build_pools(inventory: Inventory, config: SharingConfig, strategy: MigStrategy) -> Built:
@@ -46,6 +46,8 @@ def build_pools(inventory: Inventory, config: SharingConfig, strategy: MigStrate
         warnings += selection.warnings
         chosen[entry.name] = selection.shares
         problems += _check(entry, selection.shares, inventory, config, layout)
+        if config.strategy is Strategy.MPS:
+            warnings += capability.find_small_clients(entry, selection.shares, inventory.gpus)
     if problems:
         chosen = {}
     pools = dict(_pools(layout, [entry for entry in entries if chosen.get(entry.name)], chosen, config))

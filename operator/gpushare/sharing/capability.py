@@ -18,6 +18,8 @@ _OLDEST_FOR_MPS: Final = ComputeCapability(major=7, minor=0)
 _MORE_CLIENTS_FROM: Final = ComputeCapability(major=7, minor=5)
 _MANY_CLIENTS: Final = 48
 _FEW_CLIENTS: Final = 16
+_LEAST_CLIENT_MIB: Final = 800
+"""Below it users saw their programs fail: from 22 replicas on a T4, from 31 on an A30 (NVIDIA/k8s-device-plugin 1118)."""
 
 
 def mps_clients(capability: ComputeCapability) -> int:
@@ -53,6 +55,22 @@ def check_mps_clients(entry: SharedResource, shared: Iterable[Share], gpus: Sequ
         model = f"{gpu.product} (compute capability {gpu.compute_capability})"
         message = (
             f"{model} takes {limit} MPS clients at most" if limit else f"{model} is too old for MPS; use timeSlicing"
+        )
+        yield Problem(path=f"{entry.path}.replicas", message=message)
+
+
+def find_small_clients(entry: SharedResource, shared: Iterable[Share], gpus: Sequence[GPU]) -> Iterator[Problem]:
+    """GPUs on which MPS clients get so little memory that they may not start. Warnings, one a model."""
+    indices = {share.gpu_index for share in shared}
+    seen: set[str] = set()
+    for gpu in gpus:
+        each = gpu.memory_mib // entry.replicas
+        if gpu.index not in indices or not gpu.memory_mib or each >= _LEAST_CLIENT_MIB or gpu.product in seen:
+            continue
+        seen.add(gpu.product)
+        message = (
+            f"each client gets {each} MiB of {gpu.product}, of which CUDA takes some hundred for itself, so that programs "
+            f"may not start; {gpu.memory_mib // _LEAST_CLIENT_MIB} replicas leave each {_LEAST_CLIENT_MIB} MiB"
         )
         yield Problem(path=f"{entry.path}.replicas", message=message)
 

@@ -287,3 +287,20 @@ def test_the_limit_of_the_list_is_the_kubelets(count: int, replicas: int) -> Non
 
     assert size <= MAX_LIST_BYTES
     assert bool(built.problems) == (built.pools["nvidia.com/gpu"].replicas == 1)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "strategy", "said"),
+    [
+        pytest.param(19, Strategy.MPS, [], id="enough"),
+        pytest.param(20, Strategy.MPS, ["each client gets 768 MiB of Tesla T4"], id="too little"),
+        pytest.param(20, Strategy.TIME_SLICING, [], id="memory that nobody divides"),
+    ],
+)
+def test_small_clients(replicas: int, strategy: Strategy, said: list[str]) -> None:
+    """Served, since programs differ; but whoever divides memory too finely is told before programs fail, once a model."""
+    built = build(t4s(2), sliced(entry(replicas), strategy=strategy))
+
+    assert built.problems == ()
+    assert [warning.message.partition(",")[0] for warning in built.warnings] == said
+    assert len(built.pools["nvidia.com/gpu"].shares) == 2 * replicas
