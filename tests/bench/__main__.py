@@ -11,9 +11,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench import agent, cluster, figures
+from bench import agent, allocation, cluster, figures
 
-GROUPS = {"agent": agent.measure, "sandbox": cluster.measure_sandbox, "fleet": cluster.measure_fleet}
+GROUPS = {
+    "agent": agent.measure,
+    "allocation": allocation.measure,
+    "sandbox": cluster.measure_sandbox,
+    "fleet": cluster.measure_fleet,
+}
 
 
 def main(names: list[str]) -> int:
