@@ -14,12 +14,11 @@ from gpushare.sandbox.apiserver import (
     decoding,
     defaults,
     kinds,
-    managed_fields,
     pod_admission,
-    serverside_apply,
 )
 from gpushare.sandbox.apiserver.jsonvalues import copied
-from gpushare.sandbox.apiserver.managed_fields import Writer
+from gpushare.sandbox.apiserver.patching import applying, managed_fields
+from gpushare.sandbox.apiserver.patching.managed_fields import Author
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.schemas import Schema
 from gpushare.sandbox.apiserver.tables import building
@@ -89,7 +88,7 @@ def test_any_object(resource: Resource, data: st.DataObject) -> None:
         pod_admission.admit(obj, suffix="abcde")
 
     refused = checking.check(resource, obj)
-    serverside_apply.track_update(None, obj, resource.schema, Writer("m", "", "2026-11-01T00:00:00Z"))
+    applying.track_update(None, obj, resource.schema, Author("m", "", "2026-11-01T00:00:00Z"))
     if not refused:
         building.build(resource, [obj], NOW)
 
@@ -97,5 +96,5 @@ def test_any_object(resource: Resource, data: st.DataObject) -> None:
     defaults.apply(again, resource.schema)
     assert again == obj
     checking.check(resource, again, obj)
-    serverside_apply.track_update(obj, again, resource.schema, Writer("n", "", "2026-11-02T00:00:00Z"))
+    applying.track_update(obj, again, resource.schema, Author("n", "", "2026-11-02T00:00:00Z"))
     assert managed_fields.is_unchanged(again, obj)

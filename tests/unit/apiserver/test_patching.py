@@ -8,8 +8,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from gpushare.sandbox.apiserver import patching, schemas
+from gpushare.sandbox.apiserver import schemas
 from gpushare.sandbox.apiserver.jsonvalues import copied
+from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.statuses import ApiError
 
 DAEMON_SET = schemas.definition(("apps", "v1", "DaemonSet"))
@@ -36,23 +37,23 @@ OBJECTS = st.dictionaries(st.text("abc", min_size=1, max_size=2), JSON, max_size
 )
 def test_merge(patch: Any, expected: Any) -> None:
     """RFC 7386."""
-    assert expected == patching.merge_patch({"a": {"b": 1, "c": 2}, "l": [1]}, patch)
+    assert expected == merging.merge_patch({"a": {"b": 1, "c": 2}, "l": [1]}, patch)
 
 
 @given(OBJECTS, OBJECTS)
 def test_merge_twice_is_once(old: dict[str, Any], patch: dict[str, Any]) -> None:
     """A merge patch that is sent again changes nothing more, and never its arguments."""
     before = copied(old), copied(patch)
-    once = patching.merge_patch(old, patch)
+    once = merging.merge_patch(old, patch)
 
-    assert once == patching.merge_patch(once, patch)
+    assert once == merging.merge_patch(once, patch)
     assert before == (old, patch)
 
 
 @given(OBJECTS, OBJECTS)
 def test_merge_keeps_what_it_does_not_name(old: dict[str, Any], patch: dict[str, Any]) -> None:
     """Keys that a patch does not name stay as they are."""
-    merged = patching.merge_patch(old, patch)
+    merged = merging.merge_patch(old, patch)
 
     assert {key: old[key] for key in old.keys() - patch.keys()} == {
         key: merged[key] for key in old.keys() - patch.keys()
@@ -87,7 +88,7 @@ def test_json_patch(operations: Any, expected: Any) -> None:
     """RFC 6902, with the leniency of a real server."""
     old = {"a": {"b": 1}, "l": [1, 2]}
 
-    assert expected == patching.json_patch(old, operations)
+    assert expected == json_patches.apply(old, operations)
     assert old == {"a": {"b": 1}, "l": [1, 2]}
 
 
@@ -111,7 +112,7 @@ def test_json_patch(operations: Any, expected: Any) -> None:
 def test_json_patch_fails(operation: Any) -> None:
     """Whatever cannot be done is a 422 that does not say what."""
     with pytest.raises(ApiError) as caught:
-        patching.json_patch({"a": 1, "l": []}, [operation])
+        json_patches.apply({"a": 1, "l": []}, [operation])
 
     assert caught.value.code == 422
     assert caught.value.message == "the server rejected our request due to an error in our request"
@@ -120,7 +121,7 @@ def test_json_patch_fails(operation: Any) -> None:
 def test_json_patch_is_a_list() -> None:
     """Anything else is a mistake of another kind."""
     with pytest.raises(ApiError, match="cannot unmarshal object into Go value of type") as caught:
-        patching.json_patch({}, {"op": "add"})
+        json_patches.apply({}, {"op": "add"})
     assert caught.value.code == 400
 
 
@@ -153,7 +154,7 @@ def names(obj: dict[str, Any]) -> list[str]:
 def test_strategic_lists(pod_spec: dict[str, Any], expected: list[str]) -> None:
     """Lists of named things merge by name; order is a real server's."""
     old = daemon_set({"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"})
-    patched = patching.strategic_merge(old, {"spec": {"template": {"spec": pod_spec}}}, DAEMON_SET)
+    patched = merging.strategic_merge(old, {"spec": {"template": {"spec": pod_spec}}}, DAEMON_SET)
 
     assert expected == names(patched)
     assert names(old) == ["a", "b"]
@@ -164,7 +165,7 @@ def test_strategic_merges_items() -> None:
     old = daemon_set({"name": "a", "image": "a:1", "env": [{"name": "X", "value": "1"}]})
     patch = daemon_set({"name": "a", "env": [{"name": "Y", "value": "2"}, {"name": "X", "$patch": "delete"}]})
 
-    container = patching.strategic_merge(old, patch, DAEMON_SET)["spec"]["template"]["spec"]["containers"][0]
+    container = merging.strategic_merge(old, patch, DAEMON_SET)["spec"]["template"]["spec"]["containers"][0]
     assert container == {"name": "a", "image": "a:1", "env": [{"name": "Y", "value": "2"}]}
 
 
@@ -175,7 +176,7 @@ def test_strategic_conditions() -> None:
     }
     patch = {"status": {"conditions": [{"type": "Gpu", "status": "True"}]}}
 
-    patched = patching.strategic_merge(old, patch, NODE)
+    patched = merging.strategic_merge(old, patch, NODE)
     assert [each["type"] for each in patched["status"]["conditions"]] == ["Gpu", "MemoryPressure", "Ready"]
 
 
@@ -187,7 +188,7 @@ def test_strategic_plain_lists() -> None:
         "spec": {"taints": [{"key": "b"}]},
     }
 
-    patched = patching.strategic_merge(old, patch, NODE)
+    patched = merging.strategic_merge(old, patch, NODE)
     assert sorted(patched["metadata"]["finalizers"]) == ["b", "c"]
     assert patched["spec"]["taints"] == [{"key": "b"}]
 
@@ -198,16 +199,16 @@ def test_strategic_retains_keys() -> None:
     old = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
     patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
 
-    assert patching.strategic_merge(old, patch, schema) == {"spec": {"strategy": {"type": "Recreate"}}}
+    assert merging.strategic_merge(old, patch, schema) == {"spec": {"strategy": {"type": "Recreate"}}}
 
 
 def test_strategic_needs_the_key() -> None:
     """An item without the key that names it cannot be merged."""
     with pytest.raises(ApiError, match=r"map: map\[image:x\] does not contain declared merge key: name"):
-        patching.strategic_merge(daemon_set({"name": "a"}), daemon_set({"image": "x"}), DAEMON_SET)
+        merging.strategic_merge(daemon_set({"name": "a"}), daemon_set({"image": "x"}), DAEMON_SET)
 
 
 def test_strategic_unknown_directive() -> None:
     """A directive that nobody knows is refused rather than stored."""
     with pytest.raises(ApiError, match="Unknown patch type found: bogus"):
-        patching.strategic_merge({}, {"spec": {"$patch": "bogus"}}, DAEMON_SET)
+        merging.strategic_merge({}, {"spec": {"$patch": "bogus"}}, DAEMON_SET)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import bodies, decoding, patching, presenting, statuses, watching
+from gpushare.sandbox.apiserver import bodies, decoding, presenting, statuses, watching
 from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
 from gpushare.sandbox.apiserver.jsonvalues import compact, printed
+from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.reading import Reader
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Target, User
 from gpushare.sandbox.apiserver.resources import PODS, Registry, Resource
@@ -174,15 +175,15 @@ def _scope(resource: Resource, target: Target) -> str | None:
 
 def _patched(resource: Resource, shown: Manifest, kind: str, patch: Any) -> Manifest:
     if kind == _JSON_PATCH:
-        new = patching.json_patch(shown, patch)
+        new = json_patches.apply(shown, patch)
         if not isinstance(new, dict):
             raise statuses.rejected()
         return new
     if not isinstance(patch, dict):
         raise statuses.bad_request(f"error decoding patch: expected an object, got {json.dumps(patch)[:100]}")
     if kind == _MERGE_PATCH:
-        return dict(patching.merge_patch(shown, patch))
-    return dict(patching.strategic_merge(shown, patch, resource.schema))
+        return dict(merging.merge_patch(shown, patch))
+    return dict(merging.strategic_merge(shown, patch, resource.schema))
 
 
 def _quoted(resource: Resource, kind: str, patch: Any, new: Manifest) -> str:

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import bodies, patching, selectors, statuses, times
+from gpushare.sandbox.apiserver import bodies, selectors, statuses, times
 from gpushare.sandbox.apiserver.authentication import ISSUER, Authenticator
 from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
+from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response
 from gpushare.sandbox.apiserver.resources import NODES, PODS, Resource
 from gpushare.sandbox.apiserver.statuses import Cause
@@ -72,9 +73,9 @@ class Subresources:
         if request.method == "PUT":
             wanted = bodies.read_object(request, _SCALE)
         elif request.content_type == "application/json-patch+json":
-            wanted = patching.json_patch(scale, bodies.read_patch(request))
+            wanted = json_patches.apply(scale, bodies.read_patch(request))
         else:
-            wanted = patching.merge_patch(scale, bodies.read_patch(request))
+            wanted = merging.merge_patch(scale, bodies.read_patch(request))
         wanted = bodies.check_types(wanted if isinstance(wanted, dict) else {}, _SCALE)
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
         if replicas < 0:

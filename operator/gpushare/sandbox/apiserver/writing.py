@@ -16,15 +16,14 @@ from gpushare.sandbox.apiserver import (
     custom_defaults,
     decoding,
     defaults,
-    managed_fields,
     preparing,
-    serverside_apply,
     statuses,
     times,
 )
 from gpushare.sandbox.apiserver.admission import Admission, random_suffix
 from gpushare.sandbox.apiserver.jsonvalues import copied
-from gpushare.sandbox.apiserver.managed_fields import Writer as FieldWriter
+from gpushare.sandbox.apiserver.patching import applying, managed_fields
+from gpushare.sandbox.apiserver.patching.managed_fields import Author
 from gpushare.sandbox.apiserver.requests import User
 from gpushare.sandbox.apiserver.resources import NAMESPACES, PODS, Resource
 from gpushare.sandbox.apiserver.statuses import Cause
@@ -91,8 +90,8 @@ class Writer:
         place_metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
         config = _decoded(resource, {**config, "metadata": {**config["metadata"], **place_metadata}}, write)
         _check_version(resource, old, config["metadata"])
-        live, writer = old.object if old else None, _field_writer(resource.stored, write)
-        applied = copied(serverside_apply.apply(live, config, resource.stored.schema, writer, force=force))
+        live, author = old.object if old else None, _author(resource.stored, write)
+        applied = copied(applying.apply(live, config, resource.stored.schema, author, force=force))
         if old is None:
             return self._create(resource, namespace, applied, write, applied=True), True
         return self._update(resource, old, applied, write, applied=True), False
@@ -154,7 +153,7 @@ class Writer:
         preparing.prepare_create(kept, new)
         self._complete(resource, new, None, write)
         if not applied:
-            serverside_apply.track_update(None, new, kept.schema, _field_writer(kept, write))
+            applying.track_update(None, new, kept.schema, _author(kept, write))
         new = _arranged(new)
         metadata = new["metadata"]
         if self.store.get(kept.key, metadata.get("namespace", ""), metadata["name"]):
@@ -168,7 +167,7 @@ class Writer:
         preparing.prepare_update(kept, new, before)
         self._complete(resource, new, before, write)
         if not applied:
-            serverside_apply.track_update(before, new, kept.schema, _field_writer(kept, write))
+            applying.track_update(before, new, kept.schema, _author(kept, write))
         new = _arranged(new)
         if managed_fields.is_unchanged(new, before):
             # A write that changes nothing keeps the version: nobody who watches hears of it.
@@ -199,11 +198,11 @@ def _decoded(resource: Resource, obj: Manifest, write: Write) -> Manifest:
     return decoded
 
 
-def _field_writer(resource: Resource, write: Write) -> FieldWriter:
-    ignored = serverside_apply.ignored_fields(
+def _author(resource: Resource, write: Write) -> Author:
+    ignored = applying.ignored_fields(
         subresource=write.subresource, has_status=resource.has_status, custom=resource.custom
     )
-    return FieldWriter(write.manager, write.subresource, times.now(), ignored)
+    return Author(write.manager, write.subresource, times.now(), ignored)
 
 
 def _check_version(resource: Resource, old: Record | None, metadata: Manifest) -> None:

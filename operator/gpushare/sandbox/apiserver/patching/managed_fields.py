@@ -1,21 +1,19 @@
-"""`metadata.managedFields`: the entries, their order, and what is never tracked. Called by `serverside_apply`."""
+"""`metadata.managedFields`: the entries, their order, and what is never tracked. Called by `applying`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import fieldsets
-from gpushare.sandbox.apiserver.fieldsets import EMPTY, FieldSet
+from gpushare.sandbox.apiserver.patching import fieldsets
+from gpushare.sandbox.apiserver.patching.fieldsets import FieldSet
 
 Identity: TypeAlias = tuple[str, str, str, str]
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
-_MOST_UPDATERS: Final = 10
-_OLD_UPDATERS: Final = "ancient-changes"
 _UNTRACKED_METADATA: Final = (
     "creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion", "selfLink", "uid",
 )  # fmt: skip
@@ -24,7 +22,7 @@ UNTRACKED: Final = fieldsets.of_paths(("apiVersion",), ("kind",), *(("metadata",
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class Author:
     """Who writes, through which subresource, when."""
 
     manager: str
@@ -65,11 +63,6 @@ def read(obj: Mapping[str, Any] | None) -> Entries:
         return {}
 
 
-def is_reset(obj: Manifest) -> bool:
-    """Whether a client asks to forget all owners: one empty entry."""
-    return bool(obj.get("metadata", {}).get("managedFields") == [{}])
-
-
 def is_unchanged(new: Manifest, old: Manifest) -> bool:
     """Whether two states of an object are the same; times of entries alone are no difference.
 
@@ -94,23 +87,6 @@ def write(obj: Manifest, entries: Iterable[Entry]) -> None:
         metadata["managedFields"] = [_write_entry(entry) for entry in kept]
     else:
         metadata.pop("managedFields", None)
-
-
-def capped(entries: Iterable[Entry]) -> list[Entry]:
-    """Not more than ten updaters: the oldest become one, so that objects do not grow for ever."""
-    entries = sorted(entries, key=_order)
-    surplus = sum(entry.operation == UPDATE for entry in entries) - _MOST_UPDATERS
-    kept: list[Entry] = []
-    merged: dict[str, Entry] = {}
-    for entry in entries:
-        if entry.operation != UPDATE or surplus <= 0:
-            kept.append(entry)
-            continue
-        surplus -= 1
-        fields = merged[entry.api_version].fields if entry.api_version in merged else EMPTY
-        fields = fieldsets.ordered(fieldsets.union(fields, entry.fields))
-        merged[entry.api_version] = replace(entry, manager=_OLD_UPDATERS, subresource="", fields=fields)
-    return kept + list(merged.values())
 
 
 def _order(entry: Entry) -> tuple[str, str, str, str, str]:

@@ -12,6 +12,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from gpushare.sandbox.apiserver.jsonvalues import compact
+
 FieldSet: TypeAlias = Mapping[str, Any]
 
 EMPTY: Final[FieldSet] = {}
@@ -26,12 +28,12 @@ def field_step(name: str) -> str:
 
 def item_step(keys: Mapping[str, Any]) -> str:
     """The step to a list item that has these values in its key fields."""
-    return "k:" + json.dumps(keys, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return f"k:{compact(keys)}"
 
 
 def value_step(value: Any) -> str:
     """The step to a list item that is its own key."""
-    return "v:" + json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return f"v:{compact(value)}"
 
 
 def has_itself(node: FieldSet) -> bool:

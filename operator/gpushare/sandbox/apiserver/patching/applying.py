@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import fieldsets, managed_fields, ownership, statuses
-from gpushare.sandbox.apiserver.fieldsets import EMPTY, FieldSet
+from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.jsonvalues import compact
-from gpushare.sandbox.apiserver.managed_fields import APPLY, UPDATE, Entries, Entry, Identity, Writer
+from gpushare.sandbox.apiserver.patching import fieldsets, managed_fields, ownership
+from gpushare.sandbox.apiserver.patching.fieldsets import EMPTY, FieldSet
+from gpushare.sandbox.apiserver.patching.managed_fields import APPLY, UPDATE, Author, Entries, Entry, Identity
 from gpushare.sandbox.apiserver.schemas import Schema
 from gpushare.sandbox.apiserver.statuses import Cause
 
@@ -39,49 +41,45 @@ def ignored_fields(*, subresource: str, has_status: bool, custom: bool) -> Field
     return _STATUS if has_status else EMPTY
 
 
-def apply(live: Manifest | None, config: Manifest, schema: Schema, writer: Writer, *, force: bool = False) -> Manifest:
+def apply(live: Manifest | None, config: Manifest, schema: Schema, author: Author, *, force: bool = False) -> Manifest:
     """The object after an apply of `config`; equal to `live` when nothing changes.
 
     Args:
         live: the stored object, or None when it is to be created.
         config: what the manager wants, with its name and without managedFields.
         schema: of the kind.
-        writer: the manager, and through which subresource it writes.
+        author: the manager, and through which subresource it writes.
         force: take fields from other managers rather than refuse.
 
     Raises:
         ApiError: 409, other managers own fields that would change.
     """
-    entries = _entries_before(live, schema, writer)
+    entries = _entries_before(live, schema, author)
     base = live if live is not None else _NO_OBJECT
     try:
-        result = _apply(base, config, schema, entries, writer, force=force)
+        result = _apply(base, config, schema, entries, author, force=force)
     except _ConflictsError as error:
         # Who changes from `kubectl apply` to `kubectl apply --server-side` keeps what its annotation says it applied.
-        allowed = _last_applied_fields(base, schema) if writer.manager == KUBECTL else EMPTY
+        allowed = _last_applied_fields(base, schema) if author.manager == KUBECTL else EMPTY
         left = {entry: fieldsets.difference(fields, allowed) for entry, fields in error.conflicts.items()}
         if any(left.values()):
             raise _refusal(entries, left) from None
-        result = _apply(base, config, schema, entries, writer, force=True)
-    if writer.manager == KUBECTL:
+        result = _apply(base, config, schema, entries, author, force=True)
+    if author.manager == KUBECTL:
         _refresh_last_applied(result, config)
     return result
 
 
-def track_update(old: Manifest | None, new: Manifest, schema: Schema, writer: Writer) -> None:
+def track_update(old: Manifest | None, new: Manifest, schema: Schema, author: Author) -> None:
     """Writes into `new`, in place, who owns what after a create, a replace or a patch.
 
-    `managedFields` that the client sent count where they are well formed; one empty entry forgets all owners. An object
-    whose owners were forgotten stays so until the next apply.
+    `managedFields` that the client sent count where they are well formed.
     """
-    if managed_fields.is_reset(new):
-        managed_fields.write(new, ())
-        return
-    entries = ({} if writer.subresource else managed_fields.read(new)) or managed_fields.read(old)
+    entries = ({} if author.subresource else managed_fields.read(new)) or managed_fields.read(old)
     if old is None or entries:
         base = old if old is not None else _NO_OBJECT
-        entries = _after_update(entries, _compare(base, new, schema, writer), writer, new["apiVersion"])
-    managed_fields.write(new, managed_fields.capped(entries.values()))
+        entries = _after_update(entries, _compare(base, new, schema, author), author, new["apiVersion"])
+    managed_fields.write(new, entries.values())
 
 
 class _ConflictsError(Exception):
@@ -93,24 +91,24 @@ class _ConflictsError(Exception):
 
 
 def _apply(
-    base: Manifest, config: Manifest, schema: Schema, entries: Entries, writer: Writer, *, force: bool
+    base: Manifest, config: Manifest, schema: Schema, entries: Entries, author: Author, *, force: bool
 ) -> Manifest:
     mine = Entry(
-        manager=writer.manager, operation=APPLY, api_version=config["apiVersion"], subresource=writer.subresource
+        manager=author.manager, operation=APPLY, api_version=config["apiVersion"], subresource=author.subresource
     )
     former = entries.get(mine.identity, mine)
     others = {identity: entry for identity, entry in entries.items() if identity != mine.identity}
     claimed = ownership.fields_of(config, schema)
-    owned = ownership.union_all((claimed, *(entry.fields for entry in others.values())))
+    owned = reduce(fieldsets.union, (entry.fields for entry in others.values()), claimed)
     merged = _prune(ownership.merge(base, config, schema), former.fields, owned, schema)
-    comparison = _compare(base, merged, schema, writer)
+    comparison = _compare(base, merged, schema, author)
     conflicts = _conflicts(others, comparison.written)
     if conflicts and not force:
         raise _ConflictsError(conflicts)
     after = _without(others, comparison)
-    fields = fieldsets.ordered(fieldsets.without(fieldsets.without(claimed, managed_fields.UNTRACKED), writer.ignored))
+    fields = fieldsets.ordered(fieldsets.without(fieldsets.without(claimed, managed_fields.UNTRACKED), author.ignored))
     # Only a change of the object counts as one: whoever applies what is there already owns it without a time.
-    after[mine.identity] = replace(mine, fields=fields, time=former.time if comparison.is_same else writer.now)
+    after[mine.identity] = replace(mine, fields=fields, time=former.time if comparison.is_same else author.now)
     # An object without anything to own (a bare ServiceAccount) is new all the same.
     result = dict(base if comparison.is_same and base is not _NO_OBJECT else merged)
     result["metadata"] = dict(result["metadata"])
@@ -118,17 +116,17 @@ def _apply(
     return result
 
 
-def _entries_before(live: Manifest | None, schema: Schema, writer: Writer) -> Entries:
+def _entries_before(live: Manifest | None, schema: Schema, author: Author) -> Entries:
     """The owners so far; where nobody was tracked, one entry that owns all that is there."""
     entries = managed_fields.read(live)
     if live is None or entries:
         return entries
-    everything = _compare(_NO_OBJECT, live, schema, writer)
-    return _after_update({}, everything, replace(writer, manager=_BEFORE_FIRST_APPLY), live["apiVersion"])
+    everything = _compare(_NO_OBJECT, live, schema, author)
+    return _after_update({}, everything, replace(author, manager=_BEFORE_FIRST_APPLY), live["apiVersion"])
 
 
-def _compare(old: Manifest, new: Manifest, schema: Schema, writer: Writer) -> ownership.Comparison:
-    return ownership.compare(old, new, schema).without(managed_fields.UNTRACKED).without(writer.ignored)
+def _compare(old: Manifest, new: Manifest, schema: Schema, author: Author) -> ownership.Comparison:
+    return ownership.compare(old, new, schema).without(managed_fields.UNTRACKED).without(author.ignored)
 
 
 def _prune(merged: Manifest, former: FieldSet, owned: FieldSet, schema: Schema) -> Manifest:
@@ -159,10 +157,10 @@ def _without(entries: Entries, comparison: ownership.Comparison) -> dict[Identit
     return result
 
 
-def _after_update(entries: Entries, comparison: ownership.Comparison, writer: Writer, api_version: str) -> Entries:
+def _after_update(entries: Entries, comparison: ownership.Comparison, author: Author, api_version: str) -> Entries:
     mine = Entry(
-        manager=writer.manager, operation=UPDATE, api_version=api_version, subresource=writer.subresource,
-        time=writer.now,
+        manager=author.manager, operation=UPDATE, api_version=api_version, subresource=author.subresource,
+        time=author.now,
     )  # fmt: skip
     after = _without(entries, comparison)
     former = entries.get(mine.identity, mine)

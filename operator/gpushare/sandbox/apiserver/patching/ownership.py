@@ -1,19 +1,19 @@
 """Objects seen as sets of fields: which an object has, in which two differ, and an object without some of them.
 
 The walks follow the schema the way server-side apply does: structs and maps by field, lists by key where they are maps,
-by value where they are sets, anything else as one. Called by `serverside_apply`.
+by value where they are sets, anything else as one. Called by `applying`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Final
 
-from gpushare.sandbox.apiserver import always_present, fieldsets
-from gpushare.sandbox.apiserver.fieldsets import EMPTY, FieldSet
+from gpushare.sandbox.apiserver import always_present
+from gpushare.sandbox.apiserver.patching import fieldsets
+from gpushare.sandbox.apiserver.patching.fieldsets import EMPTY, FieldSet
 from gpushare.sandbox.apiserver.schemas import Schema
 
 MISSING: Final = object()
@@ -238,8 +238,3 @@ def _merge_lists(live: list[Any], config: list[Any], schema: Schema) -> list[Any
                 item = merge(theirs[step], item, schema.items)
             result.append(item)
     return result
-
-
-def union_all(sets: Iterable[FieldSet]) -> FieldSet:
-    """What is in one of many sets."""
-    return reduce(fieldsets.union, sets, EMPTY)

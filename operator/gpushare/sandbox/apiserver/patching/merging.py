@@ -1,4 +1,4 @@
-"""The three patch formats that clients send: merge patch, JSON patch, strategic merge patch.
+"""Merge patches: the plain one, and the strategic one that knows the schema.
 
 Called by the write path with the stored object; nothing here changes its arguments. Parts that a patch does not touch are
 shared between the old object and the result, so whoever goes on to change the result copies what it changes.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gpushare.sandbox.apiserver import json_patches, statuses
+from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.jsonvalues import printed
 from gpushare.sandbox.apiserver.schemas import Schema
 
@@ -17,8 +17,6 @@ _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
 _ORDER: Final = "$setElementOrder/"
 _REMOVE: Final = "$deleteFromPrimitiveList/"
-
-json_patch = json_patches.apply
 
 
 def merge_patch(old: Any, patch: Any) -> Any:
