@@ -18,7 +18,7 @@ from gpushare.nvml.simulated import SimulatedNvml
 from support.mps_programs import MpsPrograms, daemon_pid
 
 GPU = "nvidia.com/gpu"
-QUICK = Pace(first_answers=0.5, look=0.1, retry=0.05, longest_retry=0.1)
+QUICK = Pace(first_answers=0.5, look=0.1, retry=0.05, longest_retry=0.1, relay=0.05)
 PATIENCE = Patience(ask=0.5, tell=5, quit=0.5, force=0.5, end=0.5)
 WAIT_SECONDS = 15.0
 CONFIG_FILE = ("--config-file", "/config.yaml")

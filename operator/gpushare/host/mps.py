@@ -124,6 +124,10 @@ class MpsMachine:
         environ = {**self._environ, **program.environ}
         await processes.run([program.path, "-i", uuid, "-c", mode], environ=environ, seconds=self._patience.tell)
 
+    def log_file(self, resource: str) -> Path:
+        """Where the daemon of a resource writes what becomes of its clients."""
+        return self._folder(resource, "log") / "control.log"
+
     def mark_started(self, resource: str, *, started: bool) -> None:
         """Leaves the file that NVIDIA's daemon leaves, or removes it together with the logs. Nobody here believes it."""
         folder = self._files.path(f"{ROOT}/{resource}")

@@ -20,6 +20,7 @@ from gpushare.host.files import HostFiles
 from gpushare.host.mps import ROOT, MpsMachine
 from gpushare.host.remembering import ValueFile
 from gpushare.host.state import LastGood
+from gpushare.host.tailing import FileTail
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.cluster import Cluster
 from gpushare.mps.daemons import Begun, Daemons
@@ -44,6 +45,8 @@ class Pace:
     retry: float = 1.0
     """After the first failure; doubles with each further one."""
     longest_retry: float = 30.0
+    relay: float = 1.0
+    """Between two looks into the logs of daemons."""
 
 
 class MpsService:
@@ -72,6 +75,7 @@ class MpsService:
         flags = Flags(mig_strategy=options.mig_strategy, mps_root=ROOT)
         self._decider = Decider(AgentOptions(flags=flags), files)
         self._files = files
+        self._machine = machine
         self._devices = DevicePoll(nvml, files, log, on_change=self._wake.set)
         self._daemons = Daemons(machine, ValueFile(files.path(STATE_FILE), Begun, log), log)
 
@@ -101,7 +105,7 @@ class MpsService:
         return {name: name in self._daemons.running for name in self._daemons.begun}
 
     def _works(self, cluster: Cluster | None) -> list[Callable[[], Awaitable[None]]]:
-        works: list[Callable[[], Awaitable[None]]] = [self._devices.run, self._pass_on_change]
+        works: list[Callable[[], Awaitable[None]]] = [self._devices.run, self._pass_on_change, self._relay_logs]
         if self._options.config_file:
             works.append(self._follow_file)
         elif cluster is not None:
@@ -128,6 +132,17 @@ class MpsService:
         if assignment != self._assignment:
             self._assignment = assignment
             self._wake.set()
+
+    async def _relay_logs(self) -> None:
+        """What the daemons write, into our own log: it is the first that people look into when a CUDA program fails."""
+        tails: dict[str, FileTail] = {}
+        while True:
+            for name in sorted(self._daemons.running):
+                if name not in tails:
+                    tails[name] = FileTail(self._machine.log_file(name))
+                for line in tails[name].read():
+                    self._log.info("MPS daemon says", extra={"resource": name, "line": line})
+            await asyncio.sleep(self._pace.relay)
 
     async def _pass_on_change(self) -> None:
         pace = self._pace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -120,6 +121,19 @@ async def test_daemon_dies(node: MpsNode) -> None:
         kill_daemon(node.root, GPU)
 
         await until(lambda: node.runs() and daemon_pid(node.root, GPU) != pid)
+
+
+async def test_relays_the_log(node: MpsNode, caplog: pytest.LogCaptureFixture) -> None:
+    """What the daemon writes stands in our log."""
+    caplog.set_level(logging.INFO)
+    async with node.with_config(mps(4)):
+        await until(node.runs)
+
+        (node.root / "mps" / GPU / "log/control.log").write_text("[Control] Starting new server\n")
+
+        await until(lambda: "MPS daemon says" in caplog.messages)
+    (record,) = (record for record in caplog.records if record.message == "MPS daemon says")
+    assert (record.__dict__["resource"], record.__dict__["line"]) == (GPU, "[Control] Starting new server")
 
 
 async def test_program_comes_late(node: MpsNode) -> None:
