@@ -294,7 +294,9 @@ async def test_health_and_metrics(node: Machine) -> None:
     async with node.agent("--metrics-port", str(port)):
         await node.kubelet.until(lambda: node.kubelet.total(GPU) == 4)
         assert await fetched(f"http://127.0.0.1:{port}/readyz") == "ok\n"
-        assert 'gpushare_shares{health="healthy",resource="nvidia.com/gpu"' in await fetched(f"http://127.0.0.1:{port}/metrics")
+        assert 'gpushare_shares{health="healthy",resource="nvidia.com/gpu"' in await fetched(
+            f"http://127.0.0.1:{port}/metrics"
+        )
 
 
 async def test_port_is_taken(node: Machine, caplog: pytest.LogCaptureFixture) -> None:
