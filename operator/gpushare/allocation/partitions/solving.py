@@ -21,7 +21,7 @@ _MOST_SETS = 120_000
 _MOST_STEPS = 60_000
 """Of a search above `EXACT` devices: some tens of milliseconds."""
 _TRIES = 8
-_TRIES_ALONE = 24
+_TRIES_ALONE = 60
 """Where nothing but tries can be had."""
 
 
