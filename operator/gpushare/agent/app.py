@@ -27,8 +27,11 @@ _FAILED = 2
 """Exit code for a command line or an environment that cannot be used."""
 
 
-def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Runs the agent until SIGTERM or SIGINT. Returns its exit code: 0, or 2 for wrong usage."""
+def main(argv: Sequence[str], environ: Mapping[str, str], *, root: Path = Path("/")) -> int:
+    """Runs the agent until SIGTERM or SIGINT. Returns its exit code: 0, or 2 for wrong usage.
+
+    `root`: the host's, which only tests have elsewhere.
+    """
     if {"-h", "--help", "-help"} & set(argv):
         print(options_.usage(), end="")  # noqa: T201 - asked for on a terminal
         return 0
@@ -41,10 +44,10 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     # Pydantic searches every installed package for plugins at its first model, which takes 30 ms of the start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     library = connecting.find_library(options.flags.plugin.container_driver_root)
-    return asyncio.run(_until_signal(argv, environ, library))
+    return asyncio.run(_until_signal(argv, environ, root, library))
 
 
-async def _until_signal(argv: Sequence[str], environ: Mapping[str, str], library: str) -> int:
+async def _until_signal(argv: Sequence[str], environ: Mapping[str, str], root: Path, library: str) -> int:
     from gpushare.nvml.real import RealNvml  # late: the sandbox has no driver
 
     loop, log, stop = asyncio.get_running_loop(), logging.getLogger("gpushare.agent"), asyncio.Event()
@@ -52,7 +55,7 @@ async def _until_signal(argv: Sequence[str], environ: Mapping[str, str], library
         loop.add_signal_handler(number, stop.set)
     # NVIDIA's plugin restarts at SIGHUP, and its side-cars send it; unhandled, it would end the process.
     loop.add_signal_handler(signal.SIGHUP, lambda: log.info("SIGHUP is not needed: changes are followed"))
-    return await run(argv, environ, root=Path("/"), nvml=RealNvml(library), log=log, stop=stop)
+    return await run(argv, environ, root=root, nvml=RealNvml(library), log=log, stop=stop)
 
 
 async def run(
