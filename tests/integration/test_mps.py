@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from gpushare import names
 from gpushare.domain import manifests
@@ -14,6 +16,7 @@ from gpushare.domain.manifests import Kind
 from gpushare.sandbox.app import Options, Sandbox
 from support.snapshots import by_mps, time_slicing
 
+EXAMPLE = Path(__file__).parents[2] / "examples/07-mps/mps-config.yaml"
 NAMESPACE = "gpu-operator"
 POLICY = "cluster-policy"
 MAP = "sharing"
@@ -82,7 +85,8 @@ async def cluster() -> AsyncIterator[Cluster]:
     async with Sandbox(Options(nodes=2)) as sandbox:
         await sandbox.ready()
         made = Cluster(sandbox)
-        await made.configure(mps=by_mps(4), halves=by_mps(2), slices=time_slicing(8), many=by_mps(49))
+        example = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+        await made.configure(**example["data"], halves=by_mps(2), eighths=time_slicing(8), many=by_mps(49))
         yield made
 
 
@@ -102,7 +106,7 @@ async def test_there_and_back(cluster: Cluster) -> None:
     await cluster.until(lambda: cluster.allocatable("gpu01"), "8")
     assert [each["metadata"]["uid"] for each in await cluster.daemon_pods()] == [pod["metadata"]["uid"]]
 
-    await cluster.label("gpu01", "slices")
+    await cluster.label("gpu01", "eighths")
     await cluster.until(lambda: cluster.allocatable("gpu01"), "32")
     await cluster.until(
         lambda: cluster.labels("gpu01"), {"replicas": "8", "strategy": "time-slicing", "capable": "false"}
