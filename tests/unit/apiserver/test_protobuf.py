@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpushare.sandbox.apiserver import protobuf
-from gpushare.sandbox.apiserver.protobuf_messages import MESSAGES
+from gpushare.sandbox.apiserver.protocol import protobuf
+from gpushare.sandbox.apiserver.protocol.protobuf_messages import MESSAGES
 from gpushare.sandbox.apiserver.statuses import ApiError
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from gpushare.sandbox.apiserver.jsonvalues import quoted
 from gpushare.sandbox.apiserver.statuses import Cause
 
 
@@ -54,11 +54,6 @@ def too_many(field: str, found: int, most: int) -> Cause:
     """A list or map with too many entries."""
     noun = "item" if most == 1 else "items"
     return Cause("FieldValueTooMany", field, f"Too many: {found}: must have at most {most} {noun}")
-
-
-def quoted(value: Any) -> str:
-    """A value as texts quote it: JSON, in the order in which it came."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def at(parent: str, *steps: str | int) -> str:

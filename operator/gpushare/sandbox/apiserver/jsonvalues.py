@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
 
 def copied(value: Any) -> Any:
     """A deep copy of plain JSON; several times faster than `copy.deepcopy`, which must expect anything."""
@@ -14,6 +16,16 @@ def copied(value: Any) -> Any:
     if isinstance(value, list):
         return [copied(item) for item in value]
     return value
+
+
+def encode(value: Any) -> bytes:
+    """JSON without blanks, as the server sends it."""
+    return _ENCODER.encode(value).encode()
+
+
+def quoted(value: Any) -> str:
+    """A value as texts quote it: JSON, in the order in which it came."""
+    return _ENCODER.encode(value)
 
 
 def compact(value: Any) -> str:

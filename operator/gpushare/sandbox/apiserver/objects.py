@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import bodies, decoding, presenting, statuses, watching
+from gpushare.sandbox.apiserver import decoding, statuses, watching
 from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
-from gpushare.sandbox.apiserver.jsonvalues import compact, printed
+from gpushare.sandbox.apiserver.jsonvalues import compact, encode, printed
 from gpushare.sandbox.apiserver.patching import json_patches, merging
+from gpushare.sandbox.apiserver.protocol import bodies, presenting
 from gpushare.sandbox.apiserver.reading import Reader
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Target, User
 from gpushare.sandbox.apiserver.resources import PODS, Registry, Resource
 from gpushare.sandbox.apiserver.reviews import Reviewer
 from gpushare.sandbox.apiserver.statuses import Cause
-from gpushare.sandbox.apiserver.storage import Record, Store, encode
+from gpushare.sandbox.apiserver.storage import Record, Store
 from gpushare.sandbox.apiserver.subresources import Subresources
 from gpushare.sandbox.apiserver.writing import Write, Writer
 

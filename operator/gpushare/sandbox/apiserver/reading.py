@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpushare.sandbox.apiserver import presenting, selectors, statuses
+from gpushare.sandbox.apiserver import selectors, statuses
+from gpushare.sandbox.apiserver.protocol import presenting
 from gpushare.sandbox.apiserver.requests import Request, Response
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.storage import Record, Store

@@ -7,25 +7,18 @@ serves every client that asks for the object or watches it.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.jsonvalues import encode
 from gpushare.sandbox.apiserver.resources import Key
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 HORIZON = 10_000
 """Changes that are kept. Whoever wants to go on from before them gets 410 and has to list again."""
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
-
-
-def encode(value: Any) -> bytes:
-    """JSON without blanks, as the server sends it."""
-    return _ENCODER.encode(value).encode()
 
 
 class Record:

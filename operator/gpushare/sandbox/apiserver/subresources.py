@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import bodies, selectors, statuses, times
+from gpushare.sandbox.apiserver import selectors, statuses, times
 from gpushare.sandbox.apiserver.authentication import ISSUER, Authenticator
 from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
 from gpushare.sandbox.apiserver.patching import json_patches, merging
+from gpushare.sandbox.apiserver.protocol import bodies
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response
 from gpushare.sandbox.apiserver.resources import NODES, PODS, Resource
 from gpushare.sandbox.apiserver.statuses import Cause

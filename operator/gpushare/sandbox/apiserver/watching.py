@@ -12,8 +12,10 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpushare.sandbox.apiserver import presenting, selectors, statuses
-from gpushare.sandbox.apiserver.presenting import Form
+from gpushare.domain.manifests import Manifest
+from gpushare.sandbox.apiserver import selectors, statuses
+from gpushare.sandbox.apiserver.jsonvalues import encode
+from gpushare.sandbox.apiserver.protocol import presenting
 from gpushare.sandbox.apiserver.requests import Request, Stream
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.selectors import Selector
@@ -28,7 +30,6 @@ from gpushare.sandbox.apiserver.storage import (
     Record,
     Store,
     Subscription,
-    encode,
 )
 
 _BOOKMARK_SECONDS = 60.0
@@ -48,7 +49,7 @@ def watch(store: Store, resource: Resource, namespace: str | None, request: Requ
         namespace=namespace,
         request=request,
         selector=selectors.parse(resource, request.query),
-        form=presenting.negotiate(request),
+        as_table=presenting.wants_table(request),
     )
     return Stream(following.lines(start))
 
@@ -77,7 +78,7 @@ class _Watch:
     namespace: str | None
     request: Request
     selector: Selector
-    form: Form
+    as_table: bool
     columns_sent: bool = field(default=False, init=False)
 
     async def lines(self, start: int) -> AsyncGenerator[bytes, None]:
@@ -139,7 +140,7 @@ class _Watch:
                 yield self._show(DELETED, _at_version(event.previous, record))
 
     def _shared(self, event_type: str, event: Event) -> bytes:
-        if self.form is not Form.JSON or self.resource.view:
+        if self.as_table or self.resource.view:
             return self._show(event_type, event.record)
         key = (event_type, presenting.prefix(self.resource))
         line = event.lines.get(key)
@@ -148,13 +149,15 @@ class _Watch:
         return line
 
     def _show(self, event_type: str, record: Record) -> bytes:
-        if self.form in (Form.JSON, Form.YAML):
-            return _line(event_type, presenting.encoded(self.resource, record))
-        return _line(event_type, encode(self._transformed([record], record.version)))
+        if self.as_table:
+            return _line(event_type, encode(self._table([record], {"resourceVersion": str(record.version)})))
+        return _line(event_type, presenting.encoded(self.resource, record))
 
-    def _transformed(self, records: list[Record], version: int) -> dict[str, Any]:
-        columns, self.columns_sent = not self.columns_sent, True
-        return presenting.transformed(self.resource, records, self.form, self.request, version, columns=columns)
+    def _table(self, records: list[Record], metadata: Mapping[str, Any]) -> Manifest:
+        """A Table that names its columns only the first time."""
+        table = presenting.table(self.resource, records, self.request, metadata)
+        sent, self.columns_sent = self.columns_sent, True
+        return {**table, "columnDefinitions": None} if sent else table
 
     @property
     def _bookmarks(self) -> bool:
@@ -164,10 +167,9 @@ class _Watch:
         metadata: dict[str, Any] = {"resourceVersion": str(self.store.version), "creationTimestamp": None}
         if annotations:
             metadata["annotations"] = dict(annotations)
+        if self.as_table:
+            return _line(BOOKMARK, encode(self._table([], metadata)))
         shown = {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": metadata}
-        if self.form is Form.TABLE:
-            table = self._transformed([], self.store.version)
-            return _line(BOOKMARK, encode({**table, "metadata": metadata}))
         return _line(BOOKMARK, encode(shown))
 
 

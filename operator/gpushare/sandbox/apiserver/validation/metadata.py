@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors
+from gpushare.sandbox.apiserver.jsonvalues import quoted
 from gpushare.sandbox.apiserver.resources import Key, Resource
 from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.validation import syntax
@@ -45,7 +46,7 @@ def check_update(obj: Manifest, old: Manifest) -> Iterator[Cause]:
     if before.get("deletionTimestamp"):
         added = [each for each in metadata.get("finalizers") or () if each not in (before.get("finalizers") or ())]
         if added:
-            names = ", ".join(map(field_errors.quoted, added))
+            names = ", ".join(map(quoted, added))
             why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{names}}}"
             yield field_errors.forbidden("metadata.finalizers", why)
 

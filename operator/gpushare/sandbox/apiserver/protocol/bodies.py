@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import decoding, protobuf, statuses
+from gpushare.sandbox.apiserver import decoding, statuses
+from gpushare.sandbox.apiserver.protocol import protobuf
 from gpushare.sandbox.apiserver.requests import JSON, PROTOBUF, YAML, Request
 from gpushare.sandbox.apiserver.resources import Resource
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses, times
-from gpushare.sandbox.apiserver.protobuf_messages import INLINED, MESSAGES
+from gpushare.sandbox.apiserver.protocol.protobuf_messages import INLINED, MESSAGES
 
 _MAGIC: Final = b"k8s\x00"
 _Wire: TypeAlias = int | bytes

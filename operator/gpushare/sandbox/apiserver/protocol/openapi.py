@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpushare.sandbox.apiserver import openapi_v2, schemas, statuses
+from gpushare.sandbox.apiserver import schemas, statuses
+from gpushare.sandbox.apiserver.jsonvalues import encode
+from gpushare.sandbox.apiserver.protocol import openapi_v2
 from gpushare.sandbox.apiserver.requests import JSON, Request, Response
 from gpushare.sandbox.apiserver.resources import Registry, Resource
-from gpushare.sandbox.apiserver.storage import encode
 
 _PATCH_TYPES = (
     "application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json",
