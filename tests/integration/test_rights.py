@@ -14,7 +14,7 @@ from gpushare.domain import manifests
 from gpushare.domain.manifests import Kind, Manifest
 from gpushare.plan.build import build_plan
 from gpushare.render.templates import render
-from gpushare.sandbox.apiserver.authorization import Authorizer, Decision
+from gpushare.sandbox.apiserver.access.authorization import Authorizer, Decision
 from gpushare.sandbox.apiserver.requests import Target, User
 from gpushare.sandbox.app import Options, Sandbox
 from support.snapshots import NOW, SETTINGS, snapshot, time_slicing

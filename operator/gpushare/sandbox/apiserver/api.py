@@ -8,17 +8,18 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from gpushare.sandbox.apiserver import authentication, bootstrapping, kinds, statuses
+from gpushare.sandbox.apiserver import bootstrapping, kinds, statuses
+from gpushare.sandbox.apiserver.access import authentication
+from gpushare.sandbox.apiserver.access.authentication import MASTERS, Authenticator
+from gpushare.sandbox.apiserver.access.authorization import Authorizer
+from gpushare.sandbox.apiserver.access.reviews import Reviewer
 from gpushare.sandbox.apiserver.admission import Admission
-from gpushare.sandbox.apiserver.authentication import MASTERS, Authenticator
-from gpushare.sandbox.apiserver.authorization import Authorizer
 from gpushare.sandbox.apiserver.deleting import Deleter
 from gpushare.sandbox.apiserver.garbage import Collector
 from gpushare.sandbox.apiserver.objects import Objects
 from gpushare.sandbox.apiserver.protocol import discovery, openapi
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Target, User, resolve
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, Registry
-from gpushare.sandbox.apiserver.reviews import Reviewer
 from gpushare.sandbox.apiserver.statuses import ApiError
 from gpushare.sandbox.apiserver.storage import DELETED, Event, Store
 from gpushare.sandbox.apiserver.subresources import Fetch, Subresources

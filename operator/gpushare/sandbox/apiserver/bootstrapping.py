@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import roles
+from gpushare.sandbox.apiserver.access import roles
 from gpushare.sandbox.apiserver.resources import Registry
 from gpushare.sandbox.apiserver.writing import Write, Writer
 

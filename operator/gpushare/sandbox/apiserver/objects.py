@@ -8,6 +8,7 @@ from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import decoding, statuses, watching
+from gpushare.sandbox.apiserver.access.reviews import Reviewer
 from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
 from gpushare.sandbox.apiserver.jsonvalues import compact, encode, printed
 from gpushare.sandbox.apiserver.patching import json_patches, merging
@@ -15,7 +16,6 @@ from gpushare.sandbox.apiserver.protocol import bodies, presenting
 from gpushare.sandbox.apiserver.reading import Reader
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Target, User
 from gpushare.sandbox.apiserver.resources import PODS, Registry, Resource
-from gpushare.sandbox.apiserver.reviews import Reviewer
 from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.storage import Record, Store
 from gpushare.sandbox.apiserver.subresources import Subresources

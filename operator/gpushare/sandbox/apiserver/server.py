@@ -21,8 +21,8 @@ import aiohttp
 from aiohttp import web
 
 from gpushare.sandbox.apiserver import statuses, tls
+from gpushare.sandbox.apiserver.access.authentication import MASTERS
 from gpushare.sandbox.apiserver.api import Api
-from gpushare.sandbox.apiserver.authentication import MASTERS
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Stream
 
 HOST = "127.0.0.1"

@@ -5,7 +5,7 @@ Raised by every module of this package, turned into an answer in one place (`api
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -171,8 +171,7 @@ def invalid(kind: str, group: str, name: str, causes: Iterable[Cause]) -> ApiErr
     """422: the object breaks rules. Empty kind and name where the request rather than an object is wrong."""
     causes = list(causes)
     # Said once in the message even where it is found twice, as real servers do; the causes keep both.
-    texts = list(dict.fromkeys(map(str, causes)))
-    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    text = listed(list(dict.fromkeys(map(str, causes))))
     subject = f"{kind}.{group}" if group else kind
     details: dict[str, Any] = {
         key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value
@@ -197,6 +196,11 @@ def internal(message: str) -> ApiError:
     return ApiError(
         500, "InternalError", f"Internal error occurred: {message}", details={"causes": [{"message": message}]}
     )
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Several texts as one, the way Go prints errors together."""
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def _cause(cause: Cause) -> dict[str, str]:

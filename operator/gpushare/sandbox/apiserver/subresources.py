@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import selectors, statuses, times
-from gpushare.sandbox.apiserver.authentication import ISSUER, Authenticator
+from gpushare.sandbox.apiserver.access.authentication import ISSUER, Authenticator
 from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
 from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.protocol import bodies

@@ -8,8 +8,8 @@ from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.authentication import ISSUER, Authenticator
-from gpushare.sandbox.apiserver.authorization import Authorizer
+from gpushare.sandbox.apiserver.access.authentication import ISSUER, Authenticator
+from gpushare.sandbox.apiserver.access.authorization import Authorizer
 from gpushare.sandbox.apiserver.requests import Target, User
 
 

@@ -8,7 +8,7 @@ from itertools import product
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.authorization import (
+from gpushare.sandbox.apiserver.access.authorization import (
     CLUSTER_ROLES,
     GROUP,
     ROLE_BINDINGS,

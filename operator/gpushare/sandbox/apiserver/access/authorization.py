@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import selectors, statuses
-from gpushare.sandbox.apiserver.authentication import MASTERS, account_of
+from gpushare.sandbox.apiserver.access.authentication import MASTERS, account_of
 from gpushare.sandbox.apiserver.requests import Target, User
 from gpushare.sandbox.apiserver.storage import Event, Store
 
@@ -78,7 +78,7 @@ class Authorizer:
                 return Decision(allowed=True, reason=grant.reason)
             if grant.problem and grant.problem not in problems:
                 problems.append(grant.problem)
-        return Decision(allowed=False, reason=f"RBAC: {_list(problems)}" if problems else "")
+        return Decision(allowed=False, reason=f"RBAC: {statuses.listed(problems)}" if problems else "")
 
     def rules_of(self, user: User, namespace: str) -> list[Rule]:
         """All that a user may do in a namespace (cluster-wide rules included)."""
@@ -186,7 +186,3 @@ def _refusal(user: User, target: Target) -> str:
     place = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
     what = f'resource "{target.qualified_resource}" in API group "{target.group}"'
     return f'User "{user.name}" cannot {target.verb} {what} {place}'
-
-
-def _list(problems: Sequence[str]) -> str:
-    return problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"

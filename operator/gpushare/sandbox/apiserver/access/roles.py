@@ -10,22 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver.authorization import GROUP
+from gpushare.sandbox.apiserver.access.authorization import GROUP
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 _ALL = ("*",)
 _WORKLOADS = ("daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale", "statefulsets",
               "statefulsets/scale")  # fmt: skip
-_CORE = (
-    "configmaps",
-    "endpoints",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "serviceaccounts",
-    "services",
-)
+_CORE = ("configmaps", "endpoints", "persistentvolumeclaims", "pods", "serviceaccounts", "services")
 _PUBLIC = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_PUBLIC)
 
@@ -103,10 +95,6 @@ _CONTROLLERS = (
     _rule(("apps", "batch", "policy", "discovery.k8s.io"), _ALL, _WRITE),
     _rule(("coordination.k8s.io",), ("leases",), ("create", "get", "update", "patch", "delete")),
 )
-_REVIEWS = (
-    _rule(("authentication.k8s.io",), ("tokenreviews",), ("create",)),
-    _rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
-)
 _SELF = (
     _rule(("authorization.k8s.io",), ("selfsubjectaccessreviews", "selfsubjectrulesreviews"), ("create",)),
     _rule(("authentication.k8s.io",), ("selfsubjectreviews",), ("create",)),
@@ -116,14 +104,10 @@ _ROLES: dict[str, tuple[Manifest, ...]] = {
     "admin": _ADMIN,
     "cluster-admin": (_rule(_ALL, _ALL, _ALL), _paths(_ALL, _ALL)),
     "edit": _EDIT,
-    "system:auth-delegator": _REVIEWS,
     "system:basic-user": _SELF,
     "system:discovery": (_paths(_DISCOVERY),),
     "system:kube-controller-manager": _CONTROLLERS,
     "system:kube-scheduler": _SCHEDULER,
-    "system:monitoring": (
-        _paths(("/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/readyz", "/readyz/*")),
-    ),
     "system:node": _NODE,
     "system:public-info-viewer": (_paths(_PUBLIC),),
     "view": _VIEW,
@@ -135,7 +119,6 @@ _BINDINGS: dict[str, tuple[tuple[str, str], ...]] = {
     "system:discovery": ((_GROUP, "system:authenticated"),),
     "system:kube-controller-manager": ((_USER, "system:kube-controller-manager"),),
     "system:kube-scheduler": ((_USER, "system:kube-scheduler"),),
-    "system:monitoring": ((_GROUP, "system:monitoring"),),
     "system:node": ((_GROUP, "system:nodes"),),
     "system:public-info-viewer": ((_GROUP, "system:authenticated"), (_GROUP, "system:unauthenticated")),
 }
