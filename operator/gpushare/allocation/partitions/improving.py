@@ -73,8 +73,8 @@ def _grow(scores: Scores, size: int, must: Sequence[int], left: list[int]) -> li
 def _exchange(scores: Scores, groups: list[list[int]], movable: Sequence[int]) -> tuple[int, list[list[int]]]:
     """Exchanges devices of different sets as long as that gains something."""
     home = {member: number for number, group in enumerate(groups) for member in group}
+    # Of each device with each set.
     links = [[sum(map(row.__getitem__, group)) for group in groups] for row in scores]
-    """Of each device with each set."""
     is_moving = True
     while is_moving:
         is_moving = False
