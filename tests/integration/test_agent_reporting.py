@@ -21,6 +21,7 @@ from gpushare.kubelet.values import ContainerDevices
 from gpushare.nvml.port import Event
 from gpushare.sandbox.apiserver.server import ApiServer, Settings
 from support.agents import GPU, SHARED, Machine, machine, time_slicing
+from support.wires import Wire
 
 NODE = "gpu01"
 ACCOUNT = "system:serviceaccount:gpu-operator:nvidia-device-plugin"
@@ -92,14 +93,14 @@ class Cluster:
             pytest.fail(f"not seen: {status}")
         return status
 
-    def agent(self, *argv: str) -> contextlib.AbstractAsyncContextManager[asyncio.Event]:
+    def agent(self, *argv: str, port: int = 0) -> contextlib.AbstractAsyncContextManager[asyncio.Event]:
         folder = self.machine.root / SECRETS
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "ca.crt").write_text(self.server.ca_pem)
         (folder / "token").write_text(self.server.token(ACCOUNT, GROUPS))
         environ = {
             "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-            "KUBERNETES_SERVICE_PORT": str(self.server.port),
+            "KUBERNETES_SERVICE_PORT": str(port or self.server.port),
             "NODE_NAME": NODE,
         }
         return self.machine.agent(*argv, environ=environ)
@@ -166,7 +167,7 @@ async def test_refused_and_corrected(cluster: Cluster, node: Machine) -> None:
         assert node.kubelet.total(GPU) == 16
         await cluster.assign(time_slicing(8))
         await cluster.until(is_applied(time_slicing(8)))
-        assert node.kubelet.total(GPU) == 32
+        await node.kubelet.until(lambda: node.kubelet.total(GPU) == 32)
 
 
 async def test_missing_resource_is_a_warning(cluster: Cluster) -> None:
@@ -251,6 +252,26 @@ async def test_start_without_the_api_server(cluster: Cluster, node: Machine, mon
         await cluster.server.resume()
         await node.kubelet.until(lambda: node.kubelet.total(GPU) == 32)
         await cluster.until(is_applied(time_slicing(8)))
+
+
+async def test_api_server_goes_away(cluster: Cluster, node: Machine) -> None:
+    """What is served goes on, whatever happens meanwhile; all of it is told, and followed, once the server is back."""
+    await cluster.assign(time_slicing(4))
+    async with Wire.to(cluster.server.port) as wire, cluster.agent(port=wire.port):
+        await cluster.until(is_applied(time_slicing(4)))
+        wire.cut()
+        await cluster.assign(time_slicing(2))
+        node.nvml.inject(Event(uuid=node.uuids()[1], xid=79))
+        await node.kubelet.until(lambda: len(node.kubelet.ids(GPU)) == 12)
+        client = node.kubelet.clients[GPU]
+        assert await asyncio.to_thread(client.allocate, [[node.kubelet.ids(GPU)[0]]])
+        await asyncio.to_thread(node.kubelet.restart)
+        await node.kubelet.until(lambda: len(node.kubelet.ids(GPU)) == 12)
+        wire.mend()
+        await node.kubelet.until(lambda: len(node.kubelet.ids(GPU)) == 6)
+        status = await cluster.until(is_applied(time_slicing(2)))
+
+    assert condition(status, "DevicesReady")["message"] == "GPU 1: XID 79"
 
 
 async def test_quick_api_server_wins_at_once(cluster: Cluster, node: Machine) -> None:

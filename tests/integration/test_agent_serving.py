@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
 import urllib.error
 import urllib.request
@@ -178,6 +179,19 @@ async def test_kubelet_comes_late_and_restarts(node: Machine) -> None:
             await node.kubelet.until(lambda: node.kubelet.total(GPU) == 4)
             node.kubelet.lists.clear()
             await asyncio.to_thread(node.kubelet.restart)
+        await node.kubelet.until(lambda: node.kubelet.total(GPU) == 4)
+
+
+async def test_kubelets_directory_goes(node: Machine) -> None:
+    """With everything in it, as when a node is set up anew; the agent is there again with the next kubelet."""
+    node.kubelet.start()
+    async with node.agent():
+        await node.kubelet.until(lambda: node.kubelet.total(GPU) == 4)
+        await asyncio.to_thread(node.kubelet.stop)
+        shutil.rmtree(node.kubelet.directory)
+        node.kubelet.lists.clear()
+        node.kubelet.directory.mkdir()
+        node.kubelet.start()
         await node.kubelet.until(lambda: node.kubelet.total(GPU) == 4)
 
 

@@ -38,6 +38,7 @@ class Publisher:
         """Of the object as our last write has left it."""
         self._conditions: tuple[Condition, ...] = ()
         """As last written or seen; they keep the times of their changes."""
+        self._is_failing = False
         self._changed = asyncio.Event()
         self._urgent = asyncio.Event()
         self._backoff = Backoff(first=0.2, most=REFUSED_SECONDS)
@@ -58,6 +59,9 @@ class Publisher:
         is_other = _uid(node or {}) != _uid(self._seen)
         self._seen = node or {}
         self._changed.set()
+        if self._is_failing:
+            # It answers again: no reason to wait any longer.
+            self._urgent.set()
         if is_other and node is not None:
             # Another object than before, or the first: it has to be told everything.
             seen = (node.get("status") or {}).get(_CONDITIONS, ())
@@ -90,8 +94,10 @@ class Publisher:
         except (ClusterUnavailable, ClusterRefused, Conflict) as error:
             self._log.warning("status not published", extra={"reason": str(error)})
             self._changed.set()
-            return REFUSED_SECONDS if isinstance(error, ClusterRefused) else self._backoff.next()
+            self._is_failing = not isinstance(error, ClusterRefused)
+            return self._backoff.next() if self._is_failing else REFUSED_SECONDS
         self._backoff.reset()
+        self._is_failing = False
         self._published = status
         # What was seen meanwhile may be something else again.
         self._changed.set()

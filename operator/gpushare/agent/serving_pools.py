@@ -92,6 +92,7 @@ class ServingPools:
             self._served[name].server.offer(pool)
         for name in changes.retire:
             await self._end(self._served.pop(name), PluginServer.retire)
+        await self._wait_told(changes.update)
         self._log.info(
             "pools applied",
             extra={
@@ -123,6 +124,12 @@ class ServingPools:
         await asyncio.wait(waits, timeout=FIRST_ATTEMPT_SECONDS)
         for wait in waits:
             wait.cancel()
+
+    async def _wait_told(self, names: Mapping[str, Pool]) -> None:
+        """Until the kubelet has the new lists: what is reported as applied is so for pods too."""
+        loop = asyncio.get_running_loop()
+        waits = (loop.run_in_executor(self._executor, self._served[name].server.wait_told) for name in names)
+        await asyncio.gather(*waits)
 
     async def _end(self, served: _Served, how: Callable[[PluginServer], None]) -> None:
         served.task.cancel()

@@ -28,6 +28,7 @@ _PREFERRED = "GetPreferredAllocation"
 THREADS = 8
 """Up to `announcing.MAX_STREAMS` of them wait in ListAndWatch; the others answer calls."""
 SELF_DIAL_SECONDS = 5.0
+TOLD_SECONDS = 0.5
 DRAIN_SECONDS = 2.0
 """How long calls in flight may take to end when the server stops; an Allocate that is cut off fails its pod."""
 
@@ -88,6 +89,10 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
         """Offers another content of the same resource, through the streams that are open."""
         self._pool = pool
         self._lists.publish(wire.list_of_pool(pool))
+
+    def wait_told(self) -> bool:
+        """Waits until what is offered has gone out to every client that follows the list; False when that took too long."""
+        return self._lists.wait_sent(TOLD_SECONDS)
 
     def serve(self) -> None:
         """Listens and answers, taking the place of whatever lies at the path; ends what was served before.

@@ -128,6 +128,21 @@ async def test_failures_are_tried_again(
     assert caplog.messages == ["status not published"]
 
 
+async def test_what_answers_again_is_told_at_once() -> None:
+    """A watch that is back says that a server is, however long the next try would have waited."""
+    cluster = Cluster()
+    cluster.failures = [ClusterUnavailable("no answer")]
+    async with running(cluster) as publisher:
+        publisher._backoff = Backoff(first=1000, most=1000)
+        publisher.see(NODE)
+        publisher.offer(status(1), urgent=False)
+        while cluster.failures:  # noqa: ASYNC110 - the failure itself tells nobody
+            await asyncio.sleep(0)
+        publisher.see(NODE)
+
+        assert (await cluster.next())["status"]["number"] == 1
+
+
 async def test_another_object_is_told_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was made anew under the same name has no status yet."""
     cluster = Cluster()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from gpushare.errors import GpuShareError, KubeletError
 from gpushare.kubelet.plugin import PluginServer, endpoint_of
 from gpushare.kubelet.server import PluginClient
 from gpushare.kubelet.values import CallFailed, Device, PluginOptions, PreferenceRequest
+from gpushare.sharing.responses import ContainerAnswer
 
 from .conftest import PlainAnswers, pool_of
 
@@ -67,6 +71,37 @@ def test_refusal_is_unknown_with_its_text(server: PluginServer) -> None:
         client.allocate([["GPU-1"], ["GPU-9"]])
 
     assert failure.value.code == "UNKNOWN"
+    client.close()
+
+
+class SlowAnswers(PlainAnswers):
+    """Answers an Allocate when it is told to."""
+
+    def __init__(self) -> None:
+        self.is_asked, self.may_answer = threading.Event(), threading.Event()
+
+    def allocate(self, pool: Pool, ids: Sequence[str]) -> ContainerAnswer:
+        self.is_asked.set()
+        assert self.may_answer.wait(5)
+        return super().allocate(pool, ids)
+
+
+def test_stop_lets_an_allocate_finish(directory: Path) -> None:
+    """One that is cut off would fail its pod; meanwhile nobody new is let in."""
+    answers = SlowAnswers()
+    server = PluginServer(directory, pool_of("GPU-1"), answers, logging.getLogger("test"))
+    server.serve()
+    client = PluginClient(server.socket)
+    with ThreadPoolExecutor(2) as pool:
+        allocating = pool.submit(client.allocate, [["GPU-1"]])
+        assert answers.is_asked.wait(5)
+        stopping = pool.submit(server.stop)
+        while server.socket.exists():
+            pass
+        answers.may_answer.set()
+
+        assert allocating.result(5)[0].envs == {"NVIDIA_VISIBLE_DEVICES": "GPU-1"}
+        stopping.result(5)
     client.close()
 
 
