@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from gpushare.cli import commands
+from gpushare.nvml import real
+from gpushare.nvml.simulated import SimulatedNvml
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "05-topologies"
 DGX1 = str(EXAMPLES / "dgx1-volta.yaml")
@@ -137,3 +139,22 @@ def test_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = capsys.readouterr()
     assert output.err.startswith("warning: gpus[0].nvlink: 4 NVLinks to GPU 1, which counts 3 back")
     assert "NV3 330" in output.out
+
+
+def test_this_machine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a file the driver is asked, here a simulated one."""
+    nvml = SimulatedNvml.from_mapping({"gpus": [{"model": "A100", "count": 2, "switch": 0, "nvlink": {"switch": 12}}]})
+    monkeypatch.setattr(real, "RealNvml", lambda: nvml)
+
+    assert typed("topology", "-o", "json") == (0, "")
+    assert [link["score"] for link in json.loads(capsys.readouterr().out)["links"]] == [1250]
+
+
+def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without a driver says so, and what to do."""
+    nvml = SimulatedNvml.from_mapping({"gpus": []})
+    nvml.fail("the NVIDIA driver cannot be used")
+    monkeypatch.setattr(real, "RealNvml", lambda: nvml)
+
+    expected = "Error: the NVIDIA driver cannot be used; describe a node in a file and give it with --file\n"
+    assert typed("topology") == (1, expected)
