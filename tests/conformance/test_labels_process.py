@@ -16,8 +16,8 @@ import pynvml
 import pytest
 
 from gpushare.labelling import app
-from gpushare.labelling.running import Signals
 from gpushare.nvml.real import RealNvml
+from gpushare.serving.processes import Signals
 from support.label_runs import arguments_of, has_library, read_labels, stub_of, variants_of
 from support.nvml_library import LIBRARY, plugged_in
 from support.recorded_cases import Case, read_cases

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,31 +17,19 @@ from gpushare.controller.options import Options
 from gpushare.errors import UsageError
 from gpushare.kube import credentials as credentials_
 from gpushare.kube.credentials import Credentials
-from gpushare.serving.logs import log_as_json
+from gpushare.serving.processes import WRONG_USAGE, Command, Signals
 
-_FAILED = 2
-"""Exit code for a command line or an environment that cannot be used."""
+_COMMAND = Command(name="controller", usage=options_.help_text)
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """Runs the controller until SIGTERM or SIGINT. Returns its exit code: 0, or 2 for wrong usage."""
-    if options_.wants_help(argv):
-        print(options_.help_text(), end="")  # noqa: T201 - asked for on a terminal
-        return 0
-    try:
-        level = options_.parse(argv, environ).log_level
-    except UsageError as error:
-        print(f"gpushare controller: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
-        return _FAILED
-    log_as_json(level)
-    return asyncio.run(_until_signal(argv, environ))
 
+    async def work(_: Options, signals: Signals) -> int:
+        log = logging.getLogger("gpushare.controller")
+        return await run(argv, environ, root=Path("/"), log=log, stop=signals.stop)
 
-async def _until_signal(argv: Sequence[str], environ: Mapping[str, str]) -> int:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return await run(argv, environ, root=Path("/"), log=logging.getLogger("gpushare.controller"), stop=stop)
+    return _COMMAND.run(argv, lambda: options_.parse(argv, environ), work, level=lambda options: options.log_level)
 
 
 async def run(
@@ -58,7 +44,7 @@ async def run(
         credentials, namespace = _place(options, environ, root)
     except UsageError as error:
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
-        return _FAILED
+        return WRONG_USAGE
     from gpushare.controller.running import Controller  # late: kopf and the client take a second
 
     identity = options.identity or f"gpushare-{uuid.uuid4().hex[:12]}"

@@ -89,11 +89,6 @@ def help_text() -> str:
     return _build_parser().format_help()
 
 
-def wants_help(argv: Sequence[str]) -> bool:
-    """Whether the text is all that is asked for."""
-    return "--help" in argv or "-h" in argv
-
-
 def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Options:
     """Reads flags, which win, and environment.
 

@@ -5,11 +5,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
-import signal
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -17,39 +13,27 @@ from typing import Final
 from gpushare.agent import connecting
 from gpushare.errors import UsageError
 from gpushare.labelling import options as options_
-from gpushare.labelling.running import Labelling, Signals
+from gpushare.labelling.options import LabelOptions
+from gpushare.labelling.running import Labelling
 from gpushare.nvml.port import Nvml
-from gpushare.serving.logs import log_as_json
+from gpushare.serving.processes import WRONG_USAGE, Command, Signals
 
 _FAILED: Final = 1
-_WRONG_USAGE: Final = 2
+_COMMAND: Final = Command(name="labels", usage=options_.usage)
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """Labels until SIGTERM or SIGINT, or once. Returns 0; 1 where a single try failed; 2 for wrong usage."""
-    if {"-h", "--help", "-help"} & set(argv):
-        print(options_.usage(), end="")  # noqa: T201 - asked for on a terminal
-        return 0
-    try:
-        options = options_.parse(argv, environ)
-    except UsageError as error:
-        print(f"gpushare labels: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
-        return _WRONG_USAGE
-    log_as_json()
-    # Pydantic would search every installed package for plugins at its first model.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    library = connecting.find_library(options.flags.plugin.container_driver_root)
-    return asyncio.run(_until_signal(argv, environ, library))
 
+    async def work(options: LabelOptions, signals: Signals) -> int:
+        from gpushare.nvml.real import RealNvml  # late: whoever calls `run` may have no driver
 
-async def _until_signal(argv: Sequence[str], environ: Mapping[str, str], library: str) -> int:
-    from gpushare.nvml.real import RealNvml  # late: whoever calls `run` may have no driver
+        nvml = RealNvml(connecting.find_library(options.flags.plugin.container_driver_root))
+        return await run(
+            argv, environ, root=Path("/"), nvml=nvml, log=logging.getLogger("gpushare.labels"), signals=signals
+        )
 
-    loop, log, signals = asyncio.get_running_loop(), logging.getLogger("gpushare.labels"), Signals()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-        loop.add_signal_handler(number, signals.stop.set)
-    loop.add_signal_handler(signal.SIGHUP, signals.again.set)
-    return await run(argv, environ, root=Path("/"), nvml=RealNvml(library), log=log, signals=signals)
+    return _COMMAND.run(argv, lambda: options_.parse(argv, environ), work)
 
 
 async def run(
@@ -67,4 +51,4 @@ async def run(
         return 0 if await labelling.run(signals) else _FAILED
     except UsageError as error:
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
-        return _WRONG_USAGE
+        return WRONG_USAGE

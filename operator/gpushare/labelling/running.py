@@ -8,7 +8,6 @@ import math
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -22,18 +21,10 @@ from gpushare.labelling.options import LabelOptions, LabelSettings
 from gpushare.labelling.publishing import LabelFile, LabelStream, NodeFeature, Output
 from gpushare.labelling.reading import Reader, Reading
 from gpushare.nvml.port import Nvml
+from gpushare.serving.processes import Signals
 
 _FIRST_RETRY_SECONDS: Final = 1.0
 _LONGEST_RETRY_SECONDS: Final = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Signals:
-    """What a process is told from outside."""
-
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
-    again: asyncio.Event = field(default_factory=asyncio.Event)
-    """Label anew, now, with a new timestamp, as after a restart."""
 
 
 class Labelling:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,37 +16,27 @@ from gpushare.host import mounting
 from gpushare.host.files import HostFiles
 from gpushare.host.mps import SHM, MpsMachine
 from gpushare.mps import options as options_
+from gpushare.mps.options import MpsOptions
 from gpushare.mps.running import MpsService
 from gpushare.nvml.port import Nvml
-from gpushare.serving.logs import log_as_json
+from gpushare.serving.processes import WRONG_USAGE, Command, Signals
 
 _FAILED = 1
-_WRONG_USAGE = 2
+_COMMAND = Command(name="mps", usage=options_.usage)
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """Runs until SIGTERM or SIGINT. Returns 0; 1 where the shared memory cannot be mounted; 2 for wrong usage."""
-    if {"-h", "--help", "-help"} & set(argv):
-        print(options_.usage(), end="")  # noqa: T201 - asked for on a terminal
-        return 0
-    try:
-        options = options_.parse(argv, environ)
-    except UsageError as error:
-        print(f"gpushare mps: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
-        return _WRONG_USAGE
-    log_as_json()
-    return asyncio.run(_until_signal(argv, environ, connecting.find_library(options.driver_root)))
 
+    async def work(options: MpsOptions, signals: Signals) -> int:
+        from gpushare.nvml.real import RealNvml  # late: the sandbox has no driver
 
-async def _until_signal(argv: Sequence[str], environ: Mapping[str, str], library: str) -> int:
-    from gpushare.nvml.real import RealNvml  # late: the sandbox has no driver
+        nvml = RealNvml(connecting.find_library(options.driver_root))
+        log = logging.getLogger("gpushare.mps")
+        # SIGHUP, at which NVIDIA's daemon restarts everything, needs no answer: changes are followed.
+        return await run(argv, environ, root=Path("/"), nvml=nvml, log=log, stop=signals.stop)
 
-    loop, log, stop = asyncio.get_running_loop(), logging.getLogger("gpushare.mps"), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-        loop.add_signal_handler(number, stop.set)
-    # NVIDIA's daemon restarts everything at SIGHUP; unhandled, it would end the process.
-    loop.add_signal_handler(signal.SIGHUP, lambda: log.info("SIGHUP is not needed: changes are followed"))
-    return await run(argv, environ, root=Path("/"), nvml=RealNvml(library), log=log, stop=stop)
+    return _COMMAND.run(argv, lambda: options_.parse(argv, environ), work)
 
 
 async def run(
@@ -72,7 +60,7 @@ async def run(
         cluster = connecting.connect(options.kubeconfig, options.node_name, environ, root, log)
     except UsageError as error:
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
-        return _WRONG_USAGE
+        return WRONG_USAGE
     try:
         machine = MpsMachine(files, environ, options.driver_root, log)
         await MpsService(options, files, machine, nvml, log).run(cluster, stop)
