@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 VERSION = "1.36.0"
-TARGET = Path(__file__).parents[1] / "operator/gpushare/sandbox/apiserver/data"
+TARGET = Path(__file__).parents[1] / "operator/gpushare/sandbox/apiserver/objects/data"
 VERSIONS = {"autoscaling": ("v1", "v2")}
 """Versions of groups that are not served as `v1` alone."""
 UNSERVED = {"admission.k8s.io", "internal.apiserver.k8s.io"}

@@ -28,7 +28,7 @@ from gpushare import names
 from gpushare.api.documents import Document, path_of, read_document
 from gpushare.errors import ConfigurationError, Problem
 from gpushare.nvml.simulated import SimulatedNvml
-from gpushare.sandbox.apiserver import quantities
+from gpushare.sandbox.apiserver.objects import quantities
 from gpushare.sandbox.node.specs import NodeSpec, Taint
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

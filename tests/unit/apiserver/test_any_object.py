@@ -10,17 +10,13 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from gpushare.sandbox.apiserver import (
-    decoding,
-    defaults,
-    kinds,
-    pod_admission,
-)
-from gpushare.sandbox.apiserver.jsonvalues import copied
+from gpushare.sandbox.apiserver import kinds, pod_admission
+from gpushare.sandbox.apiserver.objects import decoding, defaults
+from gpushare.sandbox.apiserver.objects.jsonvalues import copied
+from gpushare.sandbox.apiserver.objects.schemas import Schema
 from gpushare.sandbox.apiserver.patching import applying, managed_fields
 from gpushare.sandbox.apiserver.patching.managed_fields import Author
 from gpushare.sandbox.apiserver.resources import Resource
-from gpushare.sandbox.apiserver.schemas import Schema
 from gpushare.sandbox.apiserver.tables import building
 from gpushare.sandbox.apiserver.validation import checking
 
@@ -82,7 +78,7 @@ def manifest(data: st.DataObject, resource: Resource) -> dict[str, Any]:
 def test_any_object(resource: Resource, data: st.DataObject) -> None:
     """It is decoded, completed, judged, owned and shown; doing each again changes nothing."""
     sent = manifest(data, resource)
-    obj = decoding.decode(resource, sent, "Strict", decoding.Source(), [])
+    obj = decoding.decode(resource, sent, "Strict", [])
     defaults.apply(obj, resource.schema)
     if resource.kind == "Pod":
         pod_admission.admit(obj, suffix="abcde")
@@ -92,7 +88,7 @@ def test_any_object(resource: Resource, data: st.DataObject) -> None:
     if not refused:
         building.build(resource, [obj], NOW)
 
-    again = decoding.decode(resource, copied(obj), "Strict", decoding.Source(), [])
+    again = decoding.decode(resource, copied(obj), "Strict", [])
     defaults.apply(again, resource.schema)
     assert again == obj
     checking.check(resource, again, obj)

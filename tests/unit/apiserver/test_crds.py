@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpushare.sandbox.apiserver import custom_defaults, schemas
+from gpushare.sandbox.apiserver.objects import custom_defaults, schemas
 from gpushare.sandbox.apiserver.validation import custom
 
 SPEC: dict[str, Any] = {

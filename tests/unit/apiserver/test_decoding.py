@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import decoding
+from gpushare.sandbox.apiserver.objects import decoding
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.statuses import ApiError
 
@@ -54,7 +54,7 @@ WIDGET = Resource(
 
 
 def decode(resource: Resource, obj: Manifest, strictness: str = "Strict") -> Any:
-    return decoding.decode(resource, obj, strictness, decoding.Source(), [])
+    return decoding.decode(resource, obj, strictness, [])
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_wrong_type(obj: Manifest, message: str) -> None:
     )  # fmt: skip
 
     with pytest.raises(ApiError) as caught:
-        decoding.decode(NODE, obj, "Warn", decoding.Source('{"a":"b"}'), [])
+        decoding.decode(NODE, obj, "Warn", [], patched='{"a":"b"}')
     assert (caught.value.code, caught.value.message) == (
         422, f' "" is invalid: patch: Invalid value: "{{\\"a\\":\\"b\\"}}": {message}',
     )  # fmt: skip
@@ -163,7 +163,7 @@ def test_unknown_fields(resource: Resource, obj: Manifest, path: str) -> None:
     assert caught.value.message.endswith(f'strict decoding error: unknown field "{path}"')
 
     warnings: list[str] = []
-    decoded = decoding.decode(resource, obj, "Warn", decoding.Source(), warnings)
+    decoded = decoding.decode(resource, obj, "Warn", warnings)
     assert warnings == [f'unknown field "{path}"']
     assert path.rpartition(".")[2] not in str(decoded)
     assert decoded == decode(resource, obj, "Ignore")

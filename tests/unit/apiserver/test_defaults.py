@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import defaults, pod_admission, schemas
-from gpushare.sandbox.apiserver.jsonvalues import copied
+from gpushare.sandbox.apiserver import pod_admission
+from gpushare.sandbox.apiserver.objects import defaults, schemas
+from gpushare.sandbox.apiserver.objects.jsonvalues import copied
 
 
 def filled(kind: str, obj: Manifest, group: str = "") -> Manifest:

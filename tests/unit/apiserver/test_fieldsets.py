@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from gpushare.sandbox.apiserver import schemas
+from gpushare.sandbox.apiserver.objects import schemas
 from gpushare.sandbox.apiserver.patching import fieldsets, ownership
 
 STEPS = st.sampled_from(["f:a", "f:b", 'k:{"name":"c"}'])

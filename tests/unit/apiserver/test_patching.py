@@ -8,8 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from gpushare.sandbox.apiserver import schemas
-from gpushare.sandbox.apiserver.jsonvalues import copied
+from gpushare.sandbox.apiserver.objects import schemas
+from gpushare.sandbox.apiserver.objects.jsonvalues import copied
 from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.statuses import ApiError
 

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from gpushare.sandbox.apiserver import quantities
+from gpushare.sandbox.apiserver.objects import quantities
 
 SUFFIXES = ("", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3", "E-2")
 

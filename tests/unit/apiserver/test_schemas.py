@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpushare.sandbox.apiserver import kinds, schemas
+from gpushare.sandbox.apiserver import kinds
+from gpushare.sandbox.apiserver.objects import schemas
 
 
 def test_every_served_kind_has_a_definition() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpushare.sandbox.apiserver import kinds, selectors
+from gpushare.sandbox.apiserver import kinds
+from gpushare.sandbox.apiserver.objects import selectors
 from gpushare.sandbox.apiserver.statuses import ApiError
 
 KINDS = {resource.plural: resource for resource in kinds.built_in() if resource.view is None}

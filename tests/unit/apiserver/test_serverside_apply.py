@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import schemas
-from gpushare.sandbox.apiserver.jsonvalues import copied
+from gpushare.sandbox.apiserver.objects import schemas
+from gpushare.sandbox.apiserver.objects.jsonvalues import copied
 from gpushare.sandbox.apiserver.patching import applying, managed_fields
 from gpushare.sandbox.apiserver.patching.managed_fields import Author
 from gpushare.sandbox.apiserver.statuses import ApiError

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import jsonpaths, kinds, times
+from gpushare.sandbox.apiserver import kinds
+from gpushare.sandbox.apiserver.objects import jsonpaths, times
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.tables import building
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import kinds
-from gpushare.sandbox.apiserver.jsonvalues import copied
+from gpushare.sandbox.apiserver.objects.jsonvalues import copied
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.validation import checking
 

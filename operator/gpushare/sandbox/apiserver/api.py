@@ -15,8 +15,8 @@ from gpushare.sandbox.apiserver.access.authorization import Authorizer
 from gpushare.sandbox.apiserver.access.reviews import Reviewer
 from gpushare.sandbox.apiserver.admission import Admission
 from gpushare.sandbox.apiserver.deleting import Deleter
+from gpushare.sandbox.apiserver.dispatching import Objects
 from gpushare.sandbox.apiserver.garbage import Collector
-from gpushare.sandbox.apiserver.objects import Objects
 from gpushare.sandbox.apiserver.protocol import discovery, openapi
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Target, User, resolve
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, Registry

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import statuses, times
+from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, Resource
 from gpushare.sandbox.apiserver.storage import Record, Store
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gpushare.sandbox.apiserver.jsonvalues import quoted
+from gpushare.sandbox.apiserver.objects.jsonvalues import quoted
 from gpushare.sandbox.apiserver.statuses import Cause
 
 

@@ -1,196 +1,156 @@
-"""The built-in kinds of Kubernetes 1.36, in the order in which discovery lists their groups.
+"""The built-in kinds of Kubernetes 1.36, in the order in which discovery lists their groups. Data, and how it is read.
 
-Data only; the behaviour that a few of them need besides (pods, nodes, events, ...) is in the modules of that behaviour.
+A kind is a line: its name, its plural, and words for what is not usual about it:
+
+    cluster          its objects have no namespace
+    short=a,b        short names
+    sub=a,b          subresources
+    all, extensions  the category that it belongs to
+    generation       changes of its content are counted in metadata.generation
+    conditional      a PUT must name the resourceVersion
+    returned         DELETE answers with the object
+    verbs=a,b        only these
+    fields=a,b       field selectors besides metadata.name and metadata.namespace
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
 
-from gpushare.sandbox.apiserver import events
-from gpushare.sandbox.apiserver.resources import Resource, View, versioned
+from gpushare.sandbox.apiserver.objects import events
+from gpushare.sandbox.apiserver.resources import VERBS, Resource, View
 
-_CREATE = ("create",)
-_READ = ("get", "list")
-_OBJECT_OF_EVENT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_ABOUT: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_POD_FIELDS: Final = (
+    "spec.nodeName,spec.restartPolicy,spec.schedulerName,spec.serviceAccountName,spec.hostNetwork,status.phase,status.podIP,"
+    "status.podIPs,status.nominatedNodeName"
+)
+_POD_DOORS: Final = "attach,binding,ephemeralcontainers,eviction,exec,log,portforward,proxy,resize,status"
+_NO_COLLECTIONS: Final = ",".join(verb for verb in VERBS if verb != "deletecollection")
 
-
-def _kind(group: str, kind: str, plural: str, **more: Any) -> Resource:
-    values = {"version": "v1", "namespaced": True, "singular": kind.lower(), **more}
-    return Resource(group=group, kind=kind, plural=plural, **values)
-
-
-_EVENT = _kind(
-    "", "Event", "events", short_names=("ev",),
-    fields=(*(f"involvedObject.{name}" for name in _OBJECT_OF_EVENT), "reason", "reportingComponent", "source", "type"),
-)  # fmt: skip
-
-
-def _core() -> list[Resource]:
-    everywhere: dict[str, Any] = {"categories": ("all",)}
-    return [
-        _kind("", "Binding", "bindings", verbs=_CREATE),
-        _kind("", "ComponentStatus", "componentstatuses", namespaced=False, short_names=("cs",), verbs=_READ),
-        _kind("", "ConfigMap", "configmaps", short_names=("cm",)),
-        _kind("", "Endpoints", "endpoints", short_names=("ep",)),
-        _EVENT,
-        _kind("", "LimitRange", "limitranges", short_names=("limits",)),
-        _kind(
-            "", "Namespace", "namespaces", namespaced=False, short_names=("ns",), subresources=("finalize", "status"),
-            fields=("status.phase",), verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
-        ),
-        _kind(
-            "", "Node", "nodes", namespaced=False, short_names=("no",), subresources=("proxy", "status"),
-            fields=("spec.unschedulable",),
-        ),
-        _kind(
-            "", "PersistentVolumeClaim", "persistentvolumeclaims", short_names=("pvc",), subresources=("status",),
-            returns_deleted=True,
-        ),
-        _kind(
-            "", "PersistentVolume", "persistentvolumes", namespaced=False, short_names=("pv",), subresources=("status",),
-            returns_deleted=True,
-        ),
-        _kind(
-            "", "Pod", "pods", short_names=("po",), has_generation=True, returns_deleted=True, **everywhere,
-            subresources=("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy",
-                          "resize", "status"),
-            fields=("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
-                    "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"),
-        ),
-        _kind("", "PodTemplate", "podtemplates", has_generation=True, returns_deleted=True),
-        _kind(
-            "", "ReplicationController", "replicationcontrollers", short_names=("rc",), subresources=("scale", "status"),
-            has_generation=True, fields=("status.replicas",), **everywhere,
-        ),
-        _kind("", "ResourceQuota", "resourcequotas", short_names=("quota",), subresources=("status",), returns_deleted=True),
-        _kind("", "Secret", "secrets", fields=("type",)),
-        _kind("", "ServiceAccount", "serviceaccounts", short_names=("sa",), subresources=("token",), returns_deleted=True),
-        _kind(
-            "", "Service", "services", short_names=("svc",), subresources=("proxy", "status"), returns_deleted=True,
-            fields=("spec.clusterIP", "spec.type"), **everywhere,
-        ),
-    ]  # fmt: skip
-
-
-def _apps() -> list[Resource]:
-    shared: dict[str, Any] = {"has_generation": True, "categories": ("all",)}
-    return [
-        _kind("apps", "ControllerRevision", "controllerrevisions"),
-        _kind("apps", "DaemonSet", "daemonsets", short_names=("ds",), subresources=("status",), **shared),
-        _kind("apps", "Deployment", "deployments", short_names=("deploy",), subresources=("scale", "status"), **shared),
-        _kind(
-            "apps", "ReplicaSet", "replicasets", short_names=("rs",), subresources=("scale", "status"),
-            fields=("status.replicas",), **shared,
-        ),
-        _kind("apps", "StatefulSet", "statefulsets", short_names=("sts",), subresources=("scale", "status"), **shared),
-        _kind("batch", "CronJob", "cronjobs", short_names=("cj",), subresources=("status",), **shared),
-        _kind("batch", "Job", "jobs", subresources=("status",), fields=("status.successful",), **shared),
-    ]  # fmt: skip
-
-
-def _access() -> list[Resource]:
-    authentication, authorization, rbac = "authentication.k8s.io", "authorization.k8s.io", "rbac.authorization.k8s.io"
-    review: dict[str, Any] = {"verbs": _CREATE, "namespaced": False}
-    return [
-        _kind(authentication, "SelfSubjectReview", "selfsubjectreviews", **review),
-        _kind(authentication, "TokenReview", "tokenreviews", **review),
-        _kind(authorization, "LocalSubjectAccessReview", "localsubjectaccessreviews", verbs=_CREATE),
-        _kind(authorization, "SelfSubjectAccessReview", "selfsubjectaccessreviews", **review),
-        _kind(authorization, "SelfSubjectRulesReview", "selfsubjectrulesreviews", **review),
-        _kind(authorization, "SubjectAccessReview", "subjectaccessreviews", **review),
-        _kind(rbac, "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
-        _kind(rbac, "ClusterRole", "clusterroles", namespaced=False),
-        _kind(rbac, "RoleBinding", "rolebindings"),
-        _kind(rbac, "Role", "roles"),
-    ]
-
-
-def _extensions() -> list[Resource]:
-    admission, flow = "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io"
-    policy: dict[str, Any] = {"namespaced": False, "has_generation": True, "unconditional_update": False}
-    webhook: dict[str, Any] = {**policy, "categories": ("api-extensions",)}
-    return [
-        _kind(admission, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", **webhook),
-        _kind(admission, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", **webhook),
-        _kind(admission, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", **webhook),
-        _kind(admission, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", subresources=("status",), **webhook),
-        _kind(admission, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", **webhook),
-        _kind(admission, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", **webhook),
-        _kind(
-            "apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions",
-            short_names=("crd", "crds"), subresources=("status",), **webhook,
-        ),
-        _kind(
-            "apiregistration.k8s.io", "APIService", "apiservices", namespaced=False, subresources=("status",),
-            categories=("api-extensions",), unconditional_update=False,
-        ),
-        _kind(flow, "FlowSchema", "flowschemas", subresources=("status",), **policy),
-        _kind(flow, "PriorityLevelConfiguration", "prioritylevelconfigurations", subresources=("status",), **policy),
-    ]  # fmt: skip
-
-
-def _network_and_storage() -> list[Resource]:
-    network, storage = "networking.k8s.io", "storage.k8s.io"
-    return [
-        _kind("discovery.k8s.io", "EndpointSlice", "endpointslices", has_generation=True),
-        _kind(network, "IngressClass", "ingressclasses", namespaced=False, has_generation=True),
-        _kind(network, "Ingress", "ingresses", short_names=("ing",), subresources=("status",), has_generation=True),
-        _kind(network, "IPAddress", "ipaddresses", namespaced=False, short_names=("ip",)),
-        _kind(network, "NetworkPolicy", "networkpolicies", short_names=("netpol",), has_generation=True),
-        _kind(network, "ServiceCIDR", "servicecidrs", namespaced=False, subresources=("status",)),
-        _kind(storage, "CSIDriver", "csidrivers", namespaced=False),
-        _kind(storage, "CSINode", "csinodes", namespaced=False),
-        _kind(storage, "CSIStorageCapacity", "csistoragecapacities"),
-        _kind(storage, "StorageClass", "storageclasses", namespaced=False, short_names=("sc",), returns_deleted=True),
-        _kind(storage, "VolumeAttachment", "volumeattachments", namespaced=False, subresources=("status",)),
-        _kind(storage, "VolumeAttributesClass", "volumeattributesclasses", namespaced=False, short_names=("vac",)),
-    ]
-
-
-def _others() -> list[Resource]:
-    scaler = _kind(
-        "autoscaling", "HorizontalPodAutoscaler", "horizontalpodautoscalers", version="v2", short_names=("hpa",),
-        subresources=("status",), categories=("all",),
-    )  # fmt: skip
-    return [
-        _kind(
-            "events.k8s.io", "Event", "events", short_names=("ev",), view=View(_EVENT, events.show, events.read),
-            fields=(*(f"regarding.{name}" for name in _OBJECT_OF_EVENT), "reason", "reportingController", "type"),
-        ),
-        scaler,
-        versioned(scaler, "v1"),
-        _kind(
-            "certificates.k8s.io", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False,
-            short_names=("csr",), subresources=("approval", "status"), fields=("spec.signerName",),
-        ),
-        _kind("coordination.k8s.io", "Lease", "leases", unconditional_update=False),
-        _kind("node.k8s.io", "RuntimeClass", "runtimeclasses", namespaced=False, unconditional_update=False),
-        _kind(
-            "policy", "PodDisruptionBudget", "poddisruptionbudgets", short_names=("pdb",), subresources=("status",),
-            has_generation=True, unconditional_update=False,
-        ),
-        _kind("resource.k8s.io", "DeviceClass", "deviceclasses", namespaced=False, has_generation=True),
-        _kind("resource.k8s.io", "ResourceClaim", "resourceclaims", subresources=("status",)),
-        _kind("resource.k8s.io", "ResourceClaimTemplate", "resourceclaimtemplates"),
-        _kind(
-            "resource.k8s.io", "ResourceSlice", "resourceslices", namespaced=False, has_generation=True,
-            fields=("spec.nodeName", "spec.driver"),
-        ),
-        _kind("scheduling.k8s.io", "PriorityClass", "priorityclasses", namespaced=False, short_names=("pc",),
-              has_generation=True),
-    ]  # fmt: skip
+_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "v1": (
+        "Binding bindings verbs=create",
+        "ComponentStatus componentstatuses cluster short=cs verbs=get,list",
+        "ConfigMap configmaps short=cm",
+        "Endpoints endpoints short=ep",
+        "Event events short=ev fields="
+        + ",".join((*(f"involvedObject.{name}" for name in _ABOUT), "reason", "reportingComponent", "source", "type")),
+        "LimitRange limitranges short=limits",
+        f"Namespace namespaces cluster short=ns sub=finalize,status fields=status.phase verbs={_NO_COLLECTIONS}",
+        "Node nodes cluster short=no sub=proxy,status fields=spec.unschedulable",
+        "PersistentVolumeClaim persistentvolumeclaims short=pvc sub=status returned",
+        "PersistentVolume persistentvolumes cluster short=pv sub=status returned",
+        f"Pod pods short=po generation returned all sub={_POD_DOORS} fields={_POD_FIELDS}",
+        "PodTemplate podtemplates generation returned",
+        "ReplicationController replicationcontrollers short=rc sub=scale,status generation all fields=status.replicas",
+        "ResourceQuota resourcequotas short=quota sub=status returned",
+        "Secret secrets fields=type",
+        "ServiceAccount serviceaccounts short=sa sub=token returned",
+        "Service services short=svc sub=proxy,status returned all fields=spec.clusterIP,spec.type",
+    ),
+    "apiregistration.k8s.io/v1": ("APIService apiservices cluster sub=status extensions conditional",),
+    "apps/v1": (
+        "ControllerRevision controllerrevisions",
+        "DaemonSet daemonsets short=ds sub=status generation all",
+        "Deployment deployments short=deploy sub=scale,status generation all",
+        "ReplicaSet replicasets short=rs sub=scale,status generation all fields=status.replicas",
+        "StatefulSet statefulsets short=sts sub=scale,status generation all",
+    ),
+    "events.k8s.io/v1": (
+        "Event events short=ev fields="
+        + ",".join((*(f"regarding.{name}" for name in _ABOUT), "reason", "reportingController", "type")),
+    ),
+    "authentication.k8s.io/v1": (
+        "SelfSubjectReview selfsubjectreviews cluster verbs=create",
+        "TokenReview tokenreviews cluster verbs=create",
+    ),
+    "authorization.k8s.io/v1": (
+        "LocalSubjectAccessReview localsubjectaccessreviews verbs=create",
+        "SelfSubjectAccessReview selfsubjectaccessreviews cluster verbs=create",
+        "SelfSubjectRulesReview selfsubjectrulesreviews cluster verbs=create",
+        "SubjectAccessReview subjectaccessreviews cluster verbs=create",
+    ),
+    "autoscaling/v2": ("HorizontalPodAutoscaler horizontalpodautoscalers short=hpa sub=status all",),
+    "autoscaling/v1": ("HorizontalPodAutoscaler horizontalpodautoscalers short=hpa sub=status all",),
+    "batch/v1": (
+        "CronJob cronjobs short=cj sub=status generation all",
+        "Job jobs sub=status generation all fields=status.successful",
+    ),
+    "certificates.k8s.io/v1": (
+        "CertificateSigningRequest certificatesigningrequests cluster short=csr sub=approval,status fields=spec.signerName",
+    ),
+    "networking.k8s.io/v1": (
+        "IngressClass ingressclasses cluster generation",
+        "Ingress ingresses short=ing sub=status generation",
+        "IPAddress ipaddresses cluster short=ip",
+        "NetworkPolicy networkpolicies short=netpol generation",
+        "ServiceCIDR servicecidrs cluster sub=status",
+    ),
+    "policy/v1": ("PodDisruptionBudget poddisruptionbudgets short=pdb sub=status generation conditional",),
+    "rbac.authorization.k8s.io/v1": (
+        "ClusterRoleBinding clusterrolebindings cluster",
+        "ClusterRole clusterroles cluster",
+        "RoleBinding rolebindings",
+        "Role roles",
+    ),
+    "storage.k8s.io/v1": (
+        "CSIDriver csidrivers cluster",
+        "CSINode csinodes cluster",
+        "CSIStorageCapacity csistoragecapacities",
+        "StorageClass storageclasses cluster short=sc returned",
+        "VolumeAttachment volumeattachments cluster sub=status",
+        "VolumeAttributesClass volumeattributesclasses cluster short=vac",
+    ),
+    "admissionregistration.k8s.io/v1": (
+        "MutatingAdmissionPolicy mutatingadmissionpolicies cluster generation conditional extensions",
+        "MutatingAdmissionPolicyBinding mutatingadmissionpolicybindings cluster generation conditional extensions",
+        "MutatingWebhookConfiguration mutatingwebhookconfigurations cluster generation conditional extensions",
+        "ValidatingAdmissionPolicy validatingadmissionpolicies cluster generation conditional extensions sub=status",
+        "ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings cluster generation conditional extensions",
+        "ValidatingWebhookConfiguration validatingwebhookconfigurations cluster generation conditional extensions",
+    ),
+    "apiextensions.k8s.io/v1": (
+        "CustomResourceDefinition customresourcedefinitions cluster generation conditional extensions short=crd,crds sub=status",
+    ),
+    "scheduling.k8s.io/v1": ("PriorityClass priorityclasses cluster short=pc generation",),
+    "coordination.k8s.io/v1": ("Lease leases conditional",),
+    "node.k8s.io/v1": ("RuntimeClass runtimeclasses cluster conditional",),
+    "discovery.k8s.io/v1": ("EndpointSlice endpointslices generation",),
+    "resource.k8s.io/v1": (
+        "DeviceClass deviceclasses cluster generation",
+        "ResourceClaim resourceclaims sub=status",
+        "ResourceClaimTemplate resourceclaimtemplates",
+        "ResourceSlice resourceslices cluster generation fields=spec.nodeName,spec.driver",
+    ),
+    "flowcontrol.apiserver.k8s.io/v1": (
+        "FlowSchema flowschemas cluster generation conditional sub=status",
+        "PriorityLevelConfiguration prioritylevelconfigurations cluster generation conditional sub=status",
+    ),
+}
+_WORDS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "cluster": {"namespaced": False}, "all": {"categories": ("all",)}, "extensions": {"categories": ("api-extensions",)},
+    "generation": {"has_generation": True}, "conditional": {"unconditional_update": False}, "returned": {"returns_deleted": True},
+}  # fmt: skip
+_LISTS: Final = {"short": "short_names", "sub": "subresources", "verbs": "verbs", "fields": "fields"}
 
 
 def built_in() -> list[Resource]:
     """Every built-in kind, the groups in the order of their priority."""
-    everything = [*_core(), *_apps(), *_others(), *_access(), *_network_and_storage(), *_extensions()]
-    return sorted(everything, key=lambda resource: _PRIORITY.index(resource.group))
+    found = [resource for api_version, lines in _KINDS.items() for resource in _read(api_version, lines)]
+    event = next(resource for resource in found if resource.api_version == "v1" and resource.kind == "Event")
+    view = View(event, events.show, events.read)
+    return [replace(each, view=view) if each.group == "events.k8s.io" else each for each in found]
 
 
-_PRIORITY = (
-    "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling",
-    "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
-    "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io",
-    "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io",
-)  # fmt: skip
+def _read(api_version: str, lines: tuple[str, ...]) -> Iterator[Resource]:
+    group, _, version = api_version.rpartition("/")
+    for line in lines:
+        kind, plural, *words = line.split()
+        values: dict[str, Any] = {"namespaced": True}
+        for word in words:
+            name, _, content = word.partition("=")
+            values |= {_LISTS[name]: tuple(content.split(","))} if content else _WORDS[name]
+        yield Resource(group=group, version=version, kind=kind, plural=plural, singular=kind.lower(), **values)

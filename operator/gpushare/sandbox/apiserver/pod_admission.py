@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import quantities
-from gpushare.sandbox.apiserver.jsonvalues import copied
+from gpushare.sandbox.apiserver.objects import quantities
+from gpushare.sandbox.apiserver.objects.jsonvalues import copied
 
 _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _TOKEN_SECONDS: Final = 3607

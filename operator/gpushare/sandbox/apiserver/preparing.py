@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import times
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, Key, Resource
 
 DAEMON_SETS: Key = ("apps", "daemonsets")

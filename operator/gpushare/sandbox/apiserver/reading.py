@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpushare.sandbox.apiserver import selectors, statuses
+from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.objects import selectors
 from gpushare.sandbox.apiserver.protocol import presenting
 from gpushare.sandbox.apiserver.requests import Request, Response
 from gpushare.sandbox.apiserver.resources import Resource

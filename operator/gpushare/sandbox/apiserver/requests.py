@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.jsonvalues import encode
+from gpushare.sandbox.apiserver.objects.jsonvalues import encode
 
 JSON = "application/json"
 YAML = "application/yaml"

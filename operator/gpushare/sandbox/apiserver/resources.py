@@ -11,8 +11,9 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import schemas, statuses
-from gpushare.sandbox.apiserver.schemas import GroupVersionKind, Schema
+from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.objects import schemas
+from gpushare.sandbox.apiserver.objects.schemas import GroupVersionKind, Schema
 
 Key: TypeAlias = tuple[str, str]
 """Group and plural: under which objects are stored, whatever version or view they are asked for in."""

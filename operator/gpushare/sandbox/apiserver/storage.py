@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.jsonvalues import encode
+from gpushare.sandbox.apiserver.objects.jsonvalues import encode
 from gpushare.sandbox.apiserver.resources import Key
 
 HORIZON = 10_000

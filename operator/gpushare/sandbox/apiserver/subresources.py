@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import selectors, statuses, times
+from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.access.authentication import ISSUER, Authenticator
 from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
+from gpushare.sandbox.apiserver.objects import selectors, times
 from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.protocol import bodies
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import selectors, statuses
-from gpushare.sandbox.apiserver.jsonvalues import encode
+from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.objects import selectors
+from gpushare.sandbox.apiserver.objects.jsonvalues import encode
+from gpushare.sandbox.apiserver.objects.selectors import Selector
 from gpushare.sandbox.apiserver.protocol import presenting
 from gpushare.sandbox.apiserver.requests import Request, Stream
 from gpushare.sandbox.apiserver.resources import Resource
-from gpushare.sandbox.apiserver.selectors import Selector
 from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.storage import (
     ADDED,

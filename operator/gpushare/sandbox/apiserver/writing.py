@@ -12,16 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import (
-    custom_defaults,
-    decoding,
-    defaults,
-    preparing,
-    statuses,
-    times,
-)
+from gpushare.sandbox.apiserver import preparing, statuses
 from gpushare.sandbox.apiserver.admission import Admission, random_suffix
-from gpushare.sandbox.apiserver.jsonvalues import copied
+from gpushare.sandbox.apiserver.objects import custom_defaults, decoding, defaults, times
+from gpushare.sandbox.apiserver.objects.jsonvalues import copied
 from gpushare.sandbox.apiserver.patching import applying, managed_fields
 from gpushare.sandbox.apiserver.patching.managed_fields import Author
 from gpushare.sandbox.apiserver.requests import User
@@ -55,8 +49,8 @@ class Write:
     dry_run: bool = False
     strictness: str = "Ignore"
     """`fieldValidation`: what happens to unknown fields, `Strict`, `Warn` or `Ignore`."""
-    source: decoding.Source = field(default_factory=decoding.Source)
-    """What the texts about an undecodable object quote."""
+    patched: str | None = None
+    """What a patch made, as texts about it quote it; None for a body that was sent whole."""
     warnings: list[str] = field(default_factory=list)
     """Filled on the way; the client reads them."""
 
@@ -192,7 +186,7 @@ class Writer:
 def _decoded(resource: Resource, obj: Manifest, write: Write) -> Manifest:
     """What a client sent, in the form in which it is stored; the caller's own."""
     obj = {**obj, "metadata": obj.get("metadata") or {}}
-    decoded = decoding.decode(resource, obj, write.strictness, write.source, write.warnings)
+    decoded = decoding.decode(resource, obj, write.strictness, write.warnings, patched=write.patched)
     decoded = resource.view.read(decoded) if resource.view else decoded
     decoded["apiVersion"], decoded["kind"] = resource.stored.api_version, resource.stored.kind
     return decoded

@@ -8,7 +8,7 @@ from math import floor
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import quantities
+from gpushare.sandbox.apiserver.objects import quantities
 from gpushare.sandbox.node.devices import Counts
 from gpushare.sandbox.node.specs import KUBELET_VERSION, NodeSpec
 from gpushare.sandbox.node.statuses import HOST_IP

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import GpuShareError
-from gpushare.sandbox.apiserver import quantities
+from gpushare.sandbox.apiserver.objects import quantities
 from gpushare.sandbox.node.specs import Endpoint
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")

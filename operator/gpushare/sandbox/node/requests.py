@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import quantities
+from gpushare.sandbox.apiserver.objects import quantities
 
 Amounts = dict[str, Fraction]
 _CHECKED = ("cpu", "memory", "ephemeral-storage")

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any, Final, TypeAlias
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import quantities
+from gpushare.sandbox.apiserver.objects import quantities
 
 Amounts: TypeAlias = dict[str, int]
 """By resource name: cpu in thousandths of a core, everything else in its own unit, `pods` counted."""

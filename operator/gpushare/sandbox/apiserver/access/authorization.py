@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import selectors, statuses
+from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.access.authentication import MASTERS, account_of
+from gpushare.sandbox.apiserver.objects import selectors
 from gpushare.sandbox.apiserver.requests import Target, User
 from gpushare.sandbox.apiserver.storage import Event, Store
 

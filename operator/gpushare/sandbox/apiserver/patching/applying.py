@@ -15,11 +15,11 @@ from typing import Final
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.jsonvalues import compact
+from gpushare.sandbox.apiserver.objects.jsonvalues import compact
+from gpushare.sandbox.apiserver.objects.schemas import Schema
 from gpushare.sandbox.apiserver.patching import fieldsets, managed_fields, ownership
 from gpushare.sandbox.apiserver.patching.fieldsets import EMPTY, FieldSet
 from gpushare.sandbox.apiserver.patching.managed_fields import APPLY, UPDATE, Author, Entries, Entry, Identity
-from gpushare.sandbox.apiserver.schemas import Schema
 from gpushare.sandbox.apiserver.statuses import Cause
 
 KUBECTL: Final = "kubectl"

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from gpushare.sandbox.apiserver.jsonvalues import compact
+from gpushare.sandbox.apiserver.objects.jsonvalues import compact
 
 FieldSet: TypeAlias = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.jsonvalues import compact, copied
+from gpushare.sandbox.apiserver.objects.jsonvalues import compact, copied
 
 _LIMIT: Final = 10_000
 """Operations a patch may have."""

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.jsonvalues import printed
-from gpushare.sandbox.apiserver.schemas import Schema
+from gpushare.sandbox.apiserver.objects.jsonvalues import printed
+from gpushare.sandbox.apiserver.objects.schemas import Schema
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gpushare.sandbox.apiserver import always_present
+from gpushare.sandbox.apiserver.objects import always_present
+from gpushare.sandbox.apiserver.objects.schemas import Schema
 from gpushare.sandbox.apiserver.patching import fieldsets
 from gpushare.sandbox.apiserver.patching.fieldsets import EMPTY, FieldSet
-from gpushare.sandbox.apiserver.schemas import Schema
 
 MISSING: Final = object()
 _LEAF: Final[FieldSet] = {}

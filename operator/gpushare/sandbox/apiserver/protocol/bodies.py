@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import decoding, statuses
+from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.objects import decoding
 from gpushare.sandbox.apiserver.protocol import protobuf
 from gpushare.sandbox.apiserver.requests import JSON, PROTOBUF, YAML, Request
 from gpushare.sandbox.apiserver.resources import Resource
@@ -22,7 +23,7 @@ def read_typed(request: Request, resource: Resource) -> Manifest:
 def check_types(obj: Manifest, resource: Resource) -> Manifest:
     """An object in which every value has the type that its kind says. Raises `ApiError` 400."""
     obj = {**obj, "metadata": obj.get("metadata") or {}}
-    return decoding.decode(resource, obj, "Ignore", decoding.Source(), [])
+    return decoding.decode(resource, obj, "Ignore", [])
 
 
 def read_object(request: Request, resource: Resource) -> Manifest:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.jsonvalues import encode
+from gpushare.sandbox.apiserver.objects.jsonvalues import encode
 from gpushare.sandbox.apiserver.requests import JSON, Request, Response
 from gpushare.sandbox.apiserver.resources import Registry, Resource
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpushare.sandbox.apiserver import schemas, statuses
-from gpushare.sandbox.apiserver.jsonvalues import encode
+from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.objects import schemas
+from gpushare.sandbox.apiserver.objects.jsonvalues import encode
 from gpushare.sandbox.apiserver.protocol import openapi_v2
 from gpushare.sandbox.apiserver.requests import JSON, Request, Response
 from gpushare.sandbox.apiserver.resources import Registry, Resource

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.jsonvalues import encode
+from gpushare.sandbox.apiserver.objects.jsonvalues import encode
 from gpushare.sandbox.apiserver.requests import JSON, PROTOBUF, Request, Response, warning_headers
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.storage import Record

@@ -14,7 +14,8 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import statuses, times
+from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.apiserver.protocol.protobuf_messages import INLINED, MESSAGES
 
 _MAGIC: Final = b"k8s\x00"

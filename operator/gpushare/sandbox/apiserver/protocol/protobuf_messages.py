@@ -75,12 +75,6 @@ MESSAGES: Final = {
         "parallelism=1:int? completions=2:int? activeDeadlineSeconds=3:int? selector=4:LabelSelector manualSelector=5:bool? "
         "template=6:PodTemplateSpec backoffLimit=7:int? ttlSecondsAfterFinished=8:int? completionMode=9 suspend=10:bool?"
     ),
-    "CronJob": "metadata=1:ObjectMeta spec=2:CronJobSpec",
-    "CronJobSpec": (
-        "schedule=1 startingDeadlineSeconds=2:int? concurrencyPolicy=3 suspend=4:bool? jobTemplate=5:JobTemplateSpec "
-        "successfulJobsHistoryLimit=6:int? failedJobsHistoryLimit=7:int? timeZone=8"
-    ),
-    "JobTemplateSpec": "metadata=1:ObjectMeta spec=2:JobSpec",
     "Role": "metadata=1:ObjectMeta rules=2:[PolicyRule]",
     "ClusterRole": "metadata=1:ObjectMeta rules=2:[PolicyRule] aggregationRule=3:AggregationRule",
     "AggregationRule": "clusterRoleSelectors=1:[LabelSelector]",
@@ -105,8 +99,6 @@ MESSAGES: Final = {
     "BoundObjectReference": "kind=1 apiVersion=2 name=3 uid=4",
     "Eviction": "metadata=1:ObjectMeta deleteOptions=2:DeleteOptions",
     "PriorityClass": "metadata=1:ObjectMeta value=2:int globalDefault=3:bool description=4 preemptionPolicy=5",
-    "ResourceQuota": "metadata=1:ObjectMeta spec=2:ResourceQuotaSpec",
-    "ResourceQuotaSpec": "hard=1:{quantity} scopes=2:[text]",
     "PodDisruptionBudget": "metadata=1:ObjectMeta spec=2:PodDisruptionBudgetSpec",
     "PodDisruptionBudgetSpec": (
         "minAvailable=1:intstr? selector=2:LabelSelector maxUnavailable=3:intstr? unhealthyPodEvictionPolicy=4"

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import jsonpaths, times
-from gpushare.sandbox.apiserver.jsonvalues import compact
+from gpushare.sandbox.apiserver.objects import jsonpaths, times
+from gpushare.sandbox.apiserver.objects.jsonvalues import compact
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.tables import kinds
 from gpushare.sandbox.apiserver.tables.columns import AGE, NAME, Cell, Column

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import jsonpaths, selectors, times
+from gpushare.sandbox.apiserver.objects import jsonpaths, selectors, times
 
 Cell: TypeAlias = Callable[[Manifest, datetime], Any]
 """What a column shows of an object at a moment."""

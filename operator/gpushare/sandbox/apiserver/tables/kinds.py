@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import times
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.apiserver.tables import pods, workloads
 from gpushare.sandbox.apiserver.tables.columns import (
     AGE,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import times
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.apiserver.tables.columns import (
     AGE,
     NAME,

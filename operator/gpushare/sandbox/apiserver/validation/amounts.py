@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from gpushare.sandbox.apiserver import field_errors, quantities
+from gpushare.sandbox.apiserver import field_errors
+from gpushare.sandbox.apiserver.objects import quantities
 from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.validation import syntax
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver.schemas import Schema
+from gpushare.sandbox.apiserver.objects.schemas import Schema
 from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.validation import structural
 

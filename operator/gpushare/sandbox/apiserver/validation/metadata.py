@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors
-from gpushare.sandbox.apiserver.jsonvalues import quoted
+from gpushare.sandbox.apiserver.objects.jsonvalues import quoted
 from gpushare.sandbox.apiserver.resources import Key, Resource
 from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.validation import syntax

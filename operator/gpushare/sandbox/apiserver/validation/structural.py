@@ -13,9 +13,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from gpushare.sandbox.apiserver import field_errors, times
-from gpushare.sandbox.apiserver.jsonvalues import compact
-from gpushare.sandbox.apiserver.schemas import ANYTHING, Schema
+from gpushare.sandbox.apiserver import field_errors
+from gpushare.sandbox.apiserver.objects import times
+from gpushare.sandbox.apiserver.objects.jsonvalues import compact
+from gpushare.sandbox.apiserver.objects.schemas import ANYTHING, Schema
 from gpushare.sandbox.apiserver.statuses import Cause
 
 _PLAIN_TYPES: Final[Mapping[str, type]] = {"string": str, "integer": int, "boolean": bool}

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import field_errors, selectors
+from gpushare.sandbox.apiserver import field_errors
+from gpushare.sandbox.apiserver.objects import selectors
 from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.validation import pods, syntax
 

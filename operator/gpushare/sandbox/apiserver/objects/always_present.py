@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gpushare.sandbox.apiserver.schemas import Schema
+from gpushare.sandbox.apiserver.objects.schemas import Schema
 
 _NODE_INFO: Final = dict.fromkeys(
     (
@@ -51,12 +51,6 @@ _FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {
         "involvedObject": {}, "source": {}, "reportingComponent": "", "reportingInstance": "", "eventTime": None,
         "firstTimestamp": None, "lastTimestamp": None,
     },
-    "api.core.v1.PersistentVolumeClaim": _SPEC_AND_STATUS,
-    "api.core.v1.PersistentVolumeClaimSpec": {"resources": {}},
-    "api.core.v1.PersistentVolume": _SPEC_AND_STATUS,
-    "api.core.v1.ResourceQuota": _SPEC_AND_STATUS,
-    "api.core.v1.ReplicationController": _SPEC_AND_STATUS,
-    "api.core.v1.ReplicationControllerStatus": {"replicas": 0},
     "api.apps.v1.DaemonSet": _SPEC_AND_STATUS,
     "api.apps.v1.DaemonSetSpec": {"template": {}, "updateStrategy": {}},
     "api.apps.v1.DaemonSetStatus": _COUNTS,
@@ -68,27 +62,14 @@ _FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "api.apps.v1.ReplicaSet": _SPEC_AND_STATUS,
     "api.apps.v1.ReplicaSetSpec": {"template": {}},
     "api.apps.v1.ReplicaSetStatus": {"replicas": 0},
-    "api.apps.v1.StatefulSet": _SPEC_AND_STATUS,
-    "api.apps.v1.StatefulSetSpec": {"template": {}, "updateStrategy": {}},
-    "api.apps.v1.StatefulSetStatus": {"replicas": 0, "availableReplicas": 0},
     "api.batch.v1.Job": _SPEC_AND_STATUS,
     "api.batch.v1.JobSpec": {"template": {}},
-    "api.batch.v1.CronJob": _SPEC_AND_STATUS,
-    "api.batch.v1.CronJobSpec": {"jobTemplate": {}},
-    "api.batch.v1.JobTemplateSpec": {"spec": {}},
     "api.batch.v1.JobCondition": {"lastProbeTime": None, "lastTransitionTime": None},
     "api.rbac.v1.Role": {"rules": None},
     "api.rbac.v1.ClusterRole": {"rules": None},
     "api.coordination.v1.Lease": {"spec": {}},
     "api.policy.v1.PodDisruptionBudget": _SPEC_AND_STATUS,
     "api.policy.v1.PodDisruptionBudgetStatus": _BUDGET,
-    "api.networking.v1.Ingress": _SPEC_AND_STATUS,
-    "api.networking.v1.IngressStatus": {"loadBalancer": {}},
-    "api.networking.v1.NetworkPolicy": {"spec": {}},
-    "api.resource.v1.DeviceClass": {"spec": {}},
-    "api.resource.v1.ResourceSlice": {"spec": {}},
-    "api.resource.v1.ResourceClaim": _SPEC_AND_STATUS,
-    "api.resource.v1.ResourceClaimSpec": {"devices": {}},
     "api.admissionregistration.v1.ValidatingAdmissionPolicy": _SPEC_AND_STATUS,
     "api.admissionregistration.v1.ValidatingAdmissionPolicyBinding": {"spec": {}},
     "apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition": _SPEC_AND_STATUS,

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import base64
 import binascii
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import quantities, statuses, times
-from gpushare.sandbox.apiserver.jsonvalues import copied
+from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.objects import quantities, times
+from gpushare.sandbox.apiserver.objects.jsonvalues import copied
+from gpushare.sandbox.apiserver.objects.schemas import MICRO_TIME, OBJECT_META, TIME, Schema, named
 from gpushare.sandbox.apiserver.resources import Resource
-from gpushare.sandbox.apiserver.schemas import MICRO_TIME, OBJECT_META, TIME, Schema, named
 from gpushare.sandbox.apiserver.statuses import Cause
 
 STRICT: Final = "Strict"
@@ -31,19 +33,21 @@ _PLAIN_BOOLEANS: Final = frozenset(
 _TEXT_POINTERS: Final = frozenset({"type", "storageClassName", "volumeAttributesClassName", "holderIdentity"})
 """Optional texts that Go keeps when they are empty."""
 _EMBEDDED: Final = frozenset({"apiVersion", "kind", "metadata"})
+_BASE64: Final = f"{string.ascii_letters}{string.digits}+/="
 _GO_TYPES: Final = {"string": "string", "boolean": "bool", "number": "float64"}
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What is being decoded, for the texts about it."""
-
-    patched: str | None = None
-    """The object that a patch made, as JSON, which is quoted in full; None for a body that a client sent whole."""
-
-
-def decode(resource: Resource, obj: Manifest, strictness: str, source: Source, warnings: list[str]) -> Manifest:
+def decode(
+    resource: Resource, obj: Manifest, strictness: str, warnings: list[str], *, patched: str | None = None
+) -> Manifest:
     """The object in its stored form.
+
+    Args:
+        resource: the kind.
+        obj: what the client sent, or what its patch made.
+        strictness: what happens to unknown fields, `Strict`, `Warn` or `Ignore`.
+        warnings: filled with what the client should be told.
+        patched: the object that a patch made as JSON, which texts quote in full; None for a body that was sent whole.
 
     Raises:
         ApiError: a value has the wrong type, or an unknown field came with `Strict`: 400, or 422 for a patch.
@@ -54,10 +58,10 @@ def decode(resource: Resource, obj: Manifest, strictness: str, source: Source, w
             walk.custom_object(obj, resource.schema) if resource.custom else walk.object(obj, resource.schema)
         )
     except _TypeError as error:
-        raise _refusal(resource, source, str(error)) from None
+        raise _refusal(resource, patched, str(error)) from None
     if walk.unknown and strictness == STRICT:
         texts = ", ".join(f'unknown field "{path}"' for path in walk.unknown)
-        raise _refusal(resource, source, f"strict decoding error: {texts}")
+        raise _refusal(resource, patched, f"strict decoding error: {texts}")
     if strictness == WARN:
         warnings += [f'unknown field "{path}"' for path in walk.unknown]
     return decoded
@@ -200,10 +204,9 @@ def _text(value: str, schema: Schema) -> str:
         try:
             base64.b64decode(value, validate=True)
         except binascii.Error:
-            bad = next(
-                (at for at, char in enumerate(value) if not (char.isalnum() or char in "+/=")), len(value) // 4 * 4
-            )
-            raise _TypeError(f"illegal base64 data at input byte {bad}") from None
+            good = len(value) - len(value.lstrip(_BASE64))
+            at = good if good < len(value) else len(value) // 4 * 4
+            raise _TypeError(f"illegal base64 data at input byte {at}") from None
     return value
 
 
@@ -235,9 +238,9 @@ def _go_type(schema: Schema) -> str:
     return _GO_TYPES.get(schema.type, "interface {}")
 
 
-def _refusal(resource: Resource, source: Source, why: str) -> statuses.ApiError:
-    if source.patched is not None:
-        quoted = source.patched.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _refusal(resource: Resource, patched: str | None, why: str) -> statuses.ApiError:
+    if patched is not None:
+        quoted = patched.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         return statuses.invalid("", "", "", [Cause("FieldValueInvalid", "patch", f'Invalid value: "{quoted}": {why}')])
     subject = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
     return statuses.bad_request(f"{subject}: {why}")

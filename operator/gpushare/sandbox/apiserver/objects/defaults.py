@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import always_present
-from gpushare.sandbox.apiserver.jsonvalues import copied
-from gpushare.sandbox.apiserver.schemas import Schema
+from gpushare.sandbox.apiserver.objects import always_present
+from gpushare.sandbox.apiserver.objects.jsonvalues import copied
+from gpushare.sandbox.apiserver.objects.schemas import Schema
 
 _RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 _FILE_MODE: Final[Mapping[str, Any]] = {"defaultMode": 0o644}
@@ -43,7 +43,6 @@ _CONSTANTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "api.core.v1.ServiceSpec": {"sessionAffinity": "None", "type": "ClusterIP"},
     "api.core.v1.ServicePort": {"protocol": "TCP"},
     "api.core.v1.Secret": {"type": "Opaque"},
-    "api.core.v1.PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
     "api.apps.v1.DaemonSetSpec": {"revisionHistoryLimit": 10},
     "api.apps.v1.DaemonSetUpdateStrategy": {"type": "RollingUpdate"},
     "api.apps.v1.RollingUpdateDaemonSet": {"maxUnavailable": 1, "maxSurge": 0},
@@ -51,16 +50,7 @@ _CONSTANTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "api.apps.v1.DeploymentStrategy": {"type": "RollingUpdate"},
     "api.apps.v1.RollingUpdateDeployment": {"maxUnavailable": "25%", "maxSurge": "25%"},
     "api.apps.v1.ReplicaSetSpec": {"replicas": 1},
-    "api.apps.v1.StatefulSetSpec": {
-        "replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady",
-        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
-    },
-    "api.apps.v1.StatefulSetUpdateStrategy": {"type": "RollingUpdate"},
-    "api.apps.v1.RollingUpdateStatefulSetStrategy": {"partition": 0},
     "api.batch.v1.JobSpec": {"backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False},
-    "api.batch.v1.CronJobSpec": {
-        "concurrencyPolicy": "Allow", "suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1,
-    },
     "api.rbac.v1.RoleRef": {"apiGroup": _RBAC_GROUP},
     "api.scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "api.admissionregistration.v1.ValidatingWebhook": _WEBHOOK,
@@ -72,7 +62,6 @@ _CONSTANTS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "api.admissionregistration.v1.ServiceReference": {"port": 443},
     "api.admissionregistration.v1.ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
-    "api.storage.v1.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
     "apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec": {"conversion": {"strategy": "None"}},
 }  # fmt: skip
 _ZEROS: Final[Mapping[str, Any]] = {"integer": 0, "boolean": False}
@@ -240,7 +229,6 @@ _RULES: Final[Mapping[str, Callable[[dict[str, Any]], None]]] = {
     "api.core.v1.PodStatus": _pod_status,
     "api.apps.v1.DaemonSetUpdateStrategy": _rolling,
     "api.apps.v1.DeploymentStrategy": _rolling,
-    "api.apps.v1.StatefulSetUpdateStrategy": _rolling,
     "api.batch.v1.Job": _job,
     "api.batch.v1.JobSpec": _job_spec,
     "api.rbac.v1.Subject": _subject,

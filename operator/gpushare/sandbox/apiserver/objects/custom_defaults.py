@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver.jsonvalues import copied
-from gpushare.sandbox.apiserver.schemas import Schema
+from gpushare.sandbox.apiserver.objects.jsonvalues import copied
+from gpushare.sandbox.apiserver.objects.schemas import Schema
 
 _SERVER_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import decoding, statuses, watching
+from gpushare.sandbox.apiserver import statuses, watching
 from gpushare.sandbox.apiserver.access.reviews import Reviewer
 from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
-from gpushare.sandbox.apiserver.jsonvalues import compact, encode, printed
+from gpushare.sandbox.apiserver.objects.jsonvalues import compact, encode, printed
 from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.protocol import bodies, presenting
 from gpushare.sandbox.apiserver.reading import Reader
@@ -136,7 +136,7 @@ class Objects:
         patch = bodies.read_patch(request)
         new = _patched(resource, presenting.shown(resource, record), kind, patch)
         bodies.check_name(new, record.name)
-        write = replace(write, source=decoding.Source(_quoted(resource, kind, patch, new)))
+        write = replace(write, patched=_quoted(resource, kind, patch, new))
         changed = self.writer.update(resource, record, new, write)
         return presenting.one(resource, changed, request, 200, write.warnings)
 
