@@ -68,7 +68,7 @@ class DeviceWatch:
         self._memory = memory
         self._log = log
         self._on_change = on_change
-        self._troubles = Troubles(memory.state.troubles)
+        self._troubles = Troubles(memory.state.troubles, memory.state.gpus)
         self._listened: set[str] = set()
         self._puzzling: Event | None = None
         """A report about something that was not there when everything was read for the last time."""
@@ -208,7 +208,7 @@ class DeviceWatch:
         self._retry_seconds = min(self._retry_seconds * 2, LONGEST_RETRY_SECONDS)
 
     def _tell(self, failure: str, inventory: Inventory | None) -> None:
-        self._memory.remember_troubles(self._troubles.known)
+        self._memory.remember_devices(self._troubles.gpus, self._troubles.known)
         first = not self.answered.is_set()
         self.answered.set()
         if failure != self.failure or first:

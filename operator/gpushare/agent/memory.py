@@ -6,6 +6,7 @@ import asyncio
 from concurrent.futures import Executor
 from dataclasses import replace
 
+from gpushare.domain.devices import GPU
 from gpushare.domain.troubles import Trouble
 from gpushare.host.state import LastGood, State, StateFile
 
@@ -24,9 +25,9 @@ class Memory:
         """What is in force, and every resource that was ever registered."""
         self._become(replace(self.state, last_good=last_good, resources=resources))
 
-    def remember_troubles(self, troubles: tuple[Trouble, ...]) -> None:
-        """What is wrong with the devices."""
-        self._become(replace(self.state, troubles=troubles))
+    def remember_devices(self, gpus: tuple[GPU, ...], troubles: tuple[Trouble, ...]) -> None:
+        """The devices as last read, and what is wrong with them."""
+        self._become(replace(self.state, gpus=gpus, troubles=troubles))
 
     async def close(self) -> None:
         """Waits until everything is written down."""

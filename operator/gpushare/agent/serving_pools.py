@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
@@ -120,10 +121,9 @@ class ServingPools:
         """Until each has met the kubelet once, so that the first report tells how that went."""
         if not names:
             return
-        waits = [asyncio.create_task(self._served[name].life.tried.wait()) for name in names]
-        await asyncio.wait(waits, timeout=FIRST_ATTEMPT_SECONDS)
-        for wait in waits:
-            wait.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_ATTEMPT_SECONDS):
+                await asyncio.gather(*(self._served[name].life.tried.wait() for name in names))
 
     async def _wait_told(self, names: Mapping[str, Pool]) -> None:
         """Until the kubelet has the new lists: what is reported as applied is so for pods too."""

@@ -23,6 +23,7 @@ PROBES: Final = 3
 """So often, at least, it must have been found well meanwhile."""
 RELAPSE_SECONDS: Final = 600.0
 """A trouble that comes back within that time had not been over."""
+_SILENT: Final = frozenset({Cause.LOST, Cause.UNREADABLE})
 
 _Key = tuple[str, str, Cause]
 """GPU, MIG instance or nothing, cause."""
@@ -70,19 +71,24 @@ class _Case:
 class Troubles:
     """Everything that is wrong with the devices of a node."""
 
-    def __init__(self, known: Iterable[Trouble] = ()) -> None:
-        """`known`: what an agent before this one has remembered."""
+    def __init__(self, known: Iterable[Trouble] = (), gpus: Iterable[GPU] = ()) -> None:
+        """What an agent before this one has remembered: troubles, and GPUs as it had last read them."""
         self._cases = {_key(trouble): _Case(trouble) for trouble in known}
         self._over: dict[_Key, tuple[int, float]] = {}
         """Troubles of the past: their relapses, and when they were over."""
-        self._gpus = {gpu.uuid: gpu for trouble in known if (gpu := trouble.last_read)}
-        """As last read."""
+        self._gpus = {gpu.uuid: gpu for gpu in gpus}
+        """As last read; those that cannot be read now are among them."""
         self._driver_load = ""
 
     @property
     def known(self) -> tuple[Trouble, ...]:
         """What is to be remembered, in an order of its own."""
         return tuple(self._cases[key].trouble for key in sorted(self._cases))
+
+    @property
+    def gpus(self) -> tuple[GPU, ...]:
+        """GPUs as last read, those too that cannot be read now."""
+        return tuple(sorted(self._gpus.values(), key=lambda gpu: gpu.index))
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -123,7 +129,7 @@ class Troubles:
             if reason is None or gpu.uuid in present:
                 continue
             cause = Cause.LOST if gpu.index in reading.lost else Cause.UNREADABLE
-            self._mark((gpu.uuid, "", cause), reason, now, last_read=gpu)
+            self._mark((gpu.uuid, "", cause), reason, now)
         for uuid, reason in reading.deaf.items():
             self._mark((uuid, "", Cause.UNREADABLE), reason, now)
 
@@ -135,14 +141,12 @@ class Troubles:
 
     def apply(self, inventory: Inventory) -> Inventory:
         """The inventory with the health of everything."""
-        present = {gpu.uuid for gpu in inventory.gpus}
-        lost = [
-            case.trouble.last_read
-            for case in self._cases.values()
-            if case.trouble.last_read is not None and case.trouble.gpu not in present
-        ]
-        gpus = {gpu.uuid: gpu for gpu in (*inventory.gpus, *lost)}
-        return replace(inventory, gpus=tuple(sorted(map(self._with_health, gpus.values()), key=lambda gpu: gpu.index)))
+        gpus = {gpu.uuid: gpu for gpu in inventory.gpus}
+        for uuid, _, cause in self._cases:
+            if cause in _SILENT and uuid in self._gpus:
+                gpus.setdefault(uuid, self._gpus[uuid])
+        marked = sorted(map(self._with_health, gpus.values()), key=lambda gpu: gpu.index)
+        return replace(inventory, gpus=tuple(marked))
 
     def _targets(self, event: Event) -> tuple[str, ...]:
         """MIG instances that a report is about; the empty name for the whole GPU."""
@@ -157,7 +161,7 @@ class Troubles:
             if mig.gpu_instance == event.gpu_instance and event.compute_instance in {None, mig.compute_instance}
         )
 
-    def _mark(self, key: _Key, reason: str, now: Moment, *, last_read: GPU | None = None) -> None:
+    def _mark(self, key: _Key, reason: str, now: Moment) -> None:
         if key in self._cases:
             # The first report stays: it tells since when.
             self._cases[key].worsen()
@@ -172,7 +176,6 @@ class Troubles:
                 since=now.text,
                 driver_load=self._driver_load,
                 relapses=relapses + 1 if over and now.seconds - over < RELAPSE_SECONDS else 0,
-                last_read=last_read,
             )
         )
 
@@ -194,7 +197,7 @@ class Troubles:
         if gpu is None:
             case.worsen()
             # One that is not even missed was taken out of the machine; what was wrong with it is told when it is back.
-            return trouble.last_read is not None and trouble.gpu not in self._gpus
+            return trouble.cause in _SILENT and trouble.gpu not in self._gpus
         if trouble.mig and all(mig.uuid != trouble.mig for mig in gpu.mig):
             return True
         if not _is_good(case, reading):

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpushare.domain.devices import GPU
-
 
 class Cause(StrEnum):
     """The kind of a trouble: it decides what ends it."""
@@ -41,5 +39,3 @@ class Trouble:
     """Which loading of the driver it was reported under; empty: not known."""
     relapses: int = 0
     """How often it had come back shortly after it was over."""
-    last_read: GPU | None = None
-    """The GPU as it was last read, where it cannot be read: a restarted agent has to know its place."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gpushare import __version__
 from gpushare.api.sharing import SharingConfig
+from gpushare.domain.devices import GPU
 from gpushare.domain.troubles import Trouble
 from gpushare.host import values
 from gpushare.host.files import write_atomically
@@ -38,6 +39,8 @@ class State:
     last_good: LastGood | None = None
     resources: tuple[str, ...] = ()
     """Every resource that was ever registered: they stay so, with nothing in them, for a node shows 0 then, not a ghost."""
+    gpus: tuple[GPU, ...] = ()
+    """As last read: one that cannot be read after a restart keeps its place."""
     troubles: tuple[Trouble, ...] = ()
     """What was wrong with the devices: a restart mends none of it."""
 

@@ -10,7 +10,7 @@ import pytest
 from gpushare.agent import troubles
 from gpushare.agent.troubles import Moment, Reading, Troubles
 from gpushare.domain.devices import Health, Inventory
-from gpushare.domain.troubles import Cause, Trouble
+from gpushare.domain.troubles import Cause
 from gpushare.errors import Problem
 from gpushare.nvml.port import Event, Recovery
 from support.inventories import gpu, node, split_gpu, t4s
@@ -23,12 +23,17 @@ GPU0, GPU1 = gpu(0).uuid, gpu(1).uuid
 class Patient:
     """A node under observation, in a time of its own."""
 
-    def __init__(self, inventory: Inventory, known: Iterable[Trouble] = ()) -> None:
-        self.troubles = Troubles(known)
+    def __init__(self, inventory: Inventory, troubles: Troubles | None = None) -> None:
+        self.troubles = troubles or Troubles()
         self.whole = inventory
         self.now = inventory
         self.seconds = 0.0
-        self.read()
+        if troubles is None:
+            self.read()
+
+    def next(self, inventory: Inventory | None = None) -> Patient:
+        """The same node for the next agent, which has read nothing yet."""
+        return Patient(inventory or self.whole, Troubles(self.troubles.known, self.troubles.gpus))
 
     def read(self, *, lost: Iterable[int] = (), unreadable: Iterable[int] = (), **fields: object) -> Inventory:
         """Everything is read, some seconds later."""
@@ -258,12 +263,22 @@ def test_next_agent_knows() -> None:
     first.read(driver_load="boot-1")
     first.report(Event(uuid=GPU0, xid=79))
     first.read(lost=[2], driver_load="boot-1")
-    second = Patient(t4s(3), first.troubles.known)
+    second = first.next()
     second.read(lost=[2], driver_load="boot-1")
 
     assert second.now.gpus == first.now.gpus
     second.read(driver_load="boot-2")
     assert second.sick == []
+
+
+def test_gpu_that_is_lost_while_no_agent_looks() -> None:
+    """The next one has never read it, and knows its place all the same."""
+    second = Patient(t4s(3)).next()
+
+    second.read(lost=[1])
+
+    assert [one.index for one in second.now.gpus] == [0, 1, 2]
+    assert second.sick == ["1"]
 
 
 def test_gpu_that_was_taken_out() -> None:
@@ -272,7 +287,8 @@ def test_gpu_that_was_taken_out() -> None:
     first.read(driver_load="boot-1")
     first.report(Event(uuid=GPU0, xid=79))
     first.read(lost=[0, 1], driver_load="boot-1")
-    second = Patient(node(gpu(2)), first.troubles.known)
+    second = first.next(node(gpu(2)))
+    second.read()
 
     assert {(trouble.gpu, trouble.cause) for trouble in second.troubles.known} == {(GPU0, Cause.HARDWARE)}
     second.read(driver_load="boot-2")

@@ -27,7 +27,7 @@ from gpushare.domain.pools import Allocation, Strategy
 from gpushare.domain.troubles import Cause, Trouble
 from gpushare.host import values
 from gpushare.host.state import LastGood, State, StateFile
-from support.inventories import split_gpu
+from support.inventories import gpu, split_gpu
 
 LOG = logging.getLogger("test")
 CONFIG = SharingConfig(
@@ -57,8 +57,9 @@ STATE = State(
         Trouble(
             gpu="GPU-0", mig="MIG-0", cause=Cause.HARDWARE, reason="XID 79", since="2026", driver_load="7", relapses=2
         ),
-        Trouble(gpu="GPU-1", cause=Cause.LOST, reason="is lost", since="2026", last_read=split_gpu(1, "1g.5gb")),
+        Trouble(gpu="GPU-1", cause=Cause.LOST, reason="is lost", since="2026"),
     ),
+    gpus=(gpu(0), split_gpu(1, "1g.5gb")),
 )
 
 
