@@ -10,7 +10,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from gpushare.sandbox.apiserver import kinds, pod_admission
+from gpushare.sandbox.apiserver import kinds
+from gpushare.sandbox.apiserver.handling import pod_admission
 from gpushare.sandbox.apiserver.objects import decoding, defaults
 from gpushare.sandbox.apiserver.objects.jsonvalues import copied
 from gpushare.sandbox.apiserver.objects.schemas import Schema

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import pod_admission
+from gpushare.sandbox.apiserver.handling import pod_admission
 from gpushare.sandbox.apiserver.objects import defaults, schemas
 from gpushare.sandbox.apiserver.objects.jsonvalues import copied
 

@@ -8,22 +8,23 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from gpushare.sandbox.apiserver import bootstrapping, kinds, statuses
+from gpushare.sandbox.apiserver import kinds, statuses
 from gpushare.sandbox.apiserver.access import authentication
 from gpushare.sandbox.apiserver.access.authentication import MASTERS, Authenticator
 from gpushare.sandbox.apiserver.access.authorization import Authorizer
 from gpushare.sandbox.apiserver.access.reviews import Reviewer
-from gpushare.sandbox.apiserver.admission import Admission
-from gpushare.sandbox.apiserver.deleting import Deleter
-from gpushare.sandbox.apiserver.dispatching import Objects
-from gpushare.sandbox.apiserver.garbage import Collector
+from gpushare.sandbox.apiserver.handling.admission import Admission
+from gpushare.sandbox.apiserver.handling.deleting import Deleter
+from gpushare.sandbox.apiserver.handling.dispatching import Objects
+from gpushare.sandbox.apiserver.handling.subresources import Fetch, Subresources
+from gpushare.sandbox.apiserver.handling.writing import Writer
 from gpushare.sandbox.apiserver.protocol import discovery, openapi
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Target, User, resolve
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, Registry
 from gpushare.sandbox.apiserver.statuses import ApiError
 from gpushare.sandbox.apiserver.storage import DELETED, Event, Store
-from gpushare.sandbox.apiserver.subresources import Fetch, Subresources
-from gpushare.sandbox.apiserver.writing import Writer
+from gpushare.sandbox.apiserver.upkeep import bootstrapping
+from gpushare.sandbox.apiserver.upkeep.garbage import Collector
 
 _PLAIN = "text/plain; charset=utf-8"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gpushare.domain.manifests import Manifest
 
@@ -28,6 +28,14 @@ class Named(Protocol):
     @property
     def kind(self) -> str:
         """`Pod`."""
+
+
+class Kind(NamedTuple):
+    """A kind that errors name although no request is about it."""
+
+    group: str
+    plural: str
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)

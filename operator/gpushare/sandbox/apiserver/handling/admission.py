@@ -10,9 +10,10 @@ import random
 from dataclasses import dataclass, field
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import pod_admission, statuses
+from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.access import escalation
 from gpushare.sandbox.apiserver.access.authorization import GROUP, Authorizer
+from gpushare.sandbox.apiserver.handling import pod_admission
 from gpushare.sandbox.apiserver.objects.schemas import Schema
 from gpushare.sandbox.apiserver.requests import User
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS, Key, Resource

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver.access import roles
+from gpushare.sandbox.apiserver.handling.writing import Write, Writer
 from gpushare.sandbox.apiserver.resources import Registry
-from gpushare.sandbox.apiserver.writing import Write, Writer
 
 _PRIORITIES = (
     ("system-cluster-critical", 2_000_000_000,

@@ -9,17 +9,16 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver import field_errors, statuses
 from gpushare.sandbox.apiserver.access.authentication import ISSUER, Authenticator
-from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
-from gpushare.sandbox.apiserver.objects import selectors, times
+from gpushare.sandbox.apiserver.handling.deleting import DeleteOptions, Deleter
+from gpushare.sandbox.apiserver.handling.writing import Write, Writer
+from gpushare.sandbox.apiserver.objects import jsonpaths, selectors, times
 from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.protocol import bodies
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response
 from gpushare.sandbox.apiserver.resources import NODES, PODS, Resource
-from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.storage import Record, Store
-from gpushare.sandbox.apiserver.writing import Write, Writer
 
 BUDGETS = ("policy", "poddisruptionbudgets")
 _CREATED: Manifest = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
@@ -33,6 +32,8 @@ _SCALE = Resource(group="autoscaling", version="v1", kind="Scale", plural="scale
 _TOKEN_REQUEST = Resource(
     group="authentication.k8s.io", version="v1", kind="TokenRequest", plural="tokenrequests", namespaced=True
 )
+
+_POD = statuses.Kind("", "pods", "Pod")
 
 Fetch: TypeAlias = Callable[[str], Awaitable[Answer]]
 """Reads an HTTPS address of a kubelet."""
@@ -81,12 +82,10 @@ class Subresources:
         wanted = bodies.check_types(wanted if isinstance(wanted, dict) else {}, _SCALE)
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
         if replicas < 0:
-            why = f"Invalid value: {replicas}: must be greater than or equal to 0"
-            raise statuses.invalid(
-                "Scale", "autoscaling", record.name, [Cause("FieldValueInvalid", "spec.replicas", why)]
-            )
+            cause = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise statuses.invalid("Scale", "autoscaling", record.name, [cause])
         version = (wanted.get("metadata") or {}).get("resourceVersion")
-        new = _with(record.object, _replica_path(resource, "specReplicasPath"), replicas)
+        new = _with(record.object, _replica_path(resource, "specReplicasPath").strip(".").split("."), replicas)
         new["metadata"] = {**record.object["metadata"], **({"resourceVersion": version} if version else {})}
         return self.writer.update(resource, record, new, write)
 
@@ -135,8 +134,8 @@ class Subresources:
         reference = spec.get("boundObjectRef") or {}
         seconds = spec.get("expirationSeconds") or _TOKEN_SECONDS
         if seconds < _LEAST_TOKEN_SECONDS:
-            why = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"
-            cause = Cause("FieldValueInvalid", "spec.expirationSeconds", why)
+            why = "may not specify a duration less than 10 minutes"
+            cause = field_errors.invalid("spec.expirationSeconds", seconds, why)
             raise statuses.invalid("TokenRequest", "authentication.k8s.io", "", [cause])
         pod = self._bound_pod(record, reference) if reference.get("kind") == "Pod" else None
         audiences = spec.get("audiences") or [ISSUER]
@@ -209,39 +208,27 @@ def _binding_conflict(record: Record, why: str) -> statuses.ApiError:
 def _scale_of(resource: Resource, record: Record) -> Manifest:
     metadata = record.object["metadata"]
     names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    status: dict[str, Any] = {"replicas": _get(record.object, _replica_path(resource, "statusReplicasPath")) or 0}
+    status: dict[str, Any] = {"replicas": _replicas(record.object, _replica_path(resource, "statusReplicasPath"))}
     selector = selectors.text(record.object["spec"].get("selector") or {}) if not resource.custom else ""
     if selector:
         status["selector"] = selector
     return {
         "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {name: metadata[name] for name in names if name in metadata},
-        "spec": {"replicas": _get(record.object, _replica_path(resource, "specReplicasPath")) or 0},
+        "spec": {"replicas": _replicas(record.object, _replica_path(resource, "specReplicasPath"))},
         "status": status,
     }  # fmt: skip
 
 
-def _replica_path(resource: Resource, name: str) -> list[str]:
+def _replica_path(resource: Resource, name: str) -> str:
     own = (resource.crd_version.get("subresources") or {}).get("scale") or {}
-    return str({**_DEFAULT_REPLICA_PATHS, **own}[name]).strip(".").split(".")
+    return str({**_DEFAULT_REPLICA_PATHS, **own}[name])
 
 
-def _get(obj: Manifest, path: list[str]) -> Any:
-    value: Any = obj
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
+def _replicas(obj: Manifest, path: str) -> int:
+    return next(iter(jsonpaths.find(obj, path)), None) or 0
 
 
 def _with(obj: Manifest, path: list[str], value: Any) -> Manifest:
     if not path:
         return value  # type: ignore[no-any-return]  # the innermost call returns the value itself
     return {**obj, path[0]: _with(obj.get(path[0]) or {}, path[1:], value)}
-
-
-class _Pods:
-    """The pods of errors about tokens."""
-
-    group, plural, kind = "", "pods", "Pod"
-
-
-_POD = _Pods()

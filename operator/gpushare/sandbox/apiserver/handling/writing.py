@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import preparing, statuses
-from gpushare.sandbox.apiserver.admission import Admission, random_suffix
+from gpushare.sandbox.apiserver import field_errors, statuses
+from gpushare.sandbox.apiserver.handling import preparing
+from gpushare.sandbox.apiserver.handling.admission import Admission, random_suffix
 from gpushare.sandbox.apiserver.objects import custom_defaults, decoding, defaults, times
 from gpushare.sandbox.apiserver.objects.jsonvalues import copied
 from gpushare.sandbox.apiserver.patching import applying, managed_fields
 from gpushare.sandbox.apiserver.patching.managed_fields import Author
 from gpushare.sandbox.apiserver.requests import User
 from gpushare.sandbox.apiserver.resources import NAMESPACES, PODS, Resource
-from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.storage import Record, Store
 from gpushare.sandbox.apiserver.validation import checking
 
@@ -30,12 +30,9 @@ _METADATA_ORDER = (
     "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields",
 )  # fmt: skip
 _SERVER_METADATA = (
-    "generateName",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-)
+    "generateName", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+)  # fmt: skip
+_NAMESPACE = statuses.Kind("", "namespaces", "Namespace")
 _UNSET_WHEN_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers", "generateName", "namespace")
 
 
@@ -118,7 +115,7 @@ class Writer:
     def _generated_name(self, resource: Resource, metadata: Manifest) -> str:
         base = metadata.get("generateName")
         if not base:
-            cause = Cause("FieldValueRequired", "metadata.name", "Required value: name or generateName is required")
+            cause = field_errors.required("metadata.name", "name or generateName is required")
             raise statuses.invalid(resource.kind, resource.group, "", [cause])
         while True:
             name = f"{base[:58]}{random_suffix()}"
@@ -269,13 +266,3 @@ def _lingers(resource: Resource, obj: Manifest) -> bool:
     if resource.key == NAMESPACES:
         return bool(obj.get("spec", {}).get("finalizers"))
     return resource.key == PODS and bool(obj["metadata"].get("deletionGracePeriodSeconds"))
-
-
-class _Kind:
-    """A kind that errors name although no request is about it."""
-
-    def __init__(self, group: str, plural: str, kind: str) -> None:
-        self.group, self.plural, self.kind = group, plural, kind
-
-
-_NAMESPACE = _Kind("", "namespaces", "Namespace")

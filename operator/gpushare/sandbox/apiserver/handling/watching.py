@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver import field_errors, statuses
 from gpushare.sandbox.apiserver.objects import selectors
 from gpushare.sandbox.apiserver.objects.jsonvalues import encode
 from gpushare.sandbox.apiserver.objects.selectors import Selector
 from gpushare.sandbox.apiserver.protocol import presenting
 from gpushare.sandbox.apiserver.requests import Request, Stream
 from gpushare.sandbox.apiserver.resources import Resource
-from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.storage import (
     ADDED,
     BOOKMARK,
@@ -59,8 +58,8 @@ def _check_initial_events(request: Request) -> None:
     if request.flag("sendInitialEvents") is None:
         return
     if request.query.get("resourceVersionMatch") != "NotOlderThan":
-        why = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        cause = Cause("FieldValueForbidden", "resourceVersionMatch", why)
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        cause = field_errors.forbidden("resourceVersionMatch", why)
         raise statuses.invalid("ListOptions", "meta.k8s.io", "", [cause])
 
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import statuses, watching
+from gpushare.sandbox.apiserver import field_errors, statuses
 from gpushare.sandbox.apiserver.access.reviews import Reviewer
-from gpushare.sandbox.apiserver.deleting import DeleteOptions, Deleter
+from gpushare.sandbox.apiserver.handling import watching
+from gpushare.sandbox.apiserver.handling.deleting import DeleteOptions, Deleter
+from gpushare.sandbox.apiserver.handling.reading import Reader
+from gpushare.sandbox.apiserver.handling.subresources import Subresources
+from gpushare.sandbox.apiserver.handling.writing import Write, Writer
 from gpushare.sandbox.apiserver.objects.jsonvalues import compact, encode, printed
 from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.protocol import bodies, presenting
-from gpushare.sandbox.apiserver.reading import Reader
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Target, User
 from gpushare.sandbox.apiserver.resources import PODS, Registry, Resource
-from gpushare.sandbox.apiserver.statuses import Cause
 from gpushare.sandbox.apiserver.storage import Record, Store
-from gpushare.sandbox.apiserver.subresources import Subresources
-from gpushare.sandbox.apiserver.writing import Write, Writer
 
 _STATUS_DOORS = ("status", "finalize", "approval", "ephemeralcontainers", "resize")
 """Subresources that are another way to write the object itself."""
@@ -112,8 +112,7 @@ class Objects:
         bodies.check_name(body, record.name)
         metadata = body["metadata"] if isinstance(body.get("metadata"), dict) else {}
         if not metadata.get("resourceVersion") and not resource.unconditional_update:
-            why = "Invalid value: 0: must be specified for an update"
-            cause = Cause("FieldValueInvalid", "metadata.resourceVersion", why)
+            cause = field_errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise statuses.invalid(resource.plural, resource.group, record.name, [cause])
         uid = record.object["metadata"]["uid"]
         if (metadata.get("uid") or uid) != uid:
@@ -128,7 +127,7 @@ class Objects:
         if kind == _APPLY_PATCH:
             return self._apply(resource, target, request, write)
         if request.flag("force") is not None:
-            cause = Cause("FieldValueForbidden", "force", "Forbidden: may not be specified for non-apply patch")
+            cause = field_errors.forbidden("force", "may not be specified for non-apply patch")
             raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
         if kind == _STRATEGIC_PATCH and resource.custom:
             raise statuses.unsupported_patch()
@@ -142,7 +141,7 @@ class Objects:
 
     def _apply(self, resource: Resource, target: Target, request: Request, write: Write) -> Answer:
         if not request.query.get("fieldManager"):
-            cause = Cause("FieldValueRequired", "fieldManager", "Required value: is required for apply patch")
+            cause = field_errors.required("fieldManager", "is required for apply patch")
             raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
         config = bodies.read_applied(request, resource, target.name)
         place = (_place(resource, target), target.name)

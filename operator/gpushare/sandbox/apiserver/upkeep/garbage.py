@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver.deleting import CRD_CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, Deleter
+from gpushare.sandbox.apiserver.handling.deleting import CRD_CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, Deleter
+from gpushare.sandbox.apiserver.handling.writing import Write, Writer
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Key, Registry, Resource
 from gpushare.sandbox.apiserver.statuses import ApiError
 from gpushare.sandbox.apiserver.storage import DELETED, Event, Record, Store
-from gpushare.sandbox.apiserver.writing import Write, Writer
 
 ROOT_CA = "kube-root-ca.crt"
 _ROOT_CA_NOTE = (
