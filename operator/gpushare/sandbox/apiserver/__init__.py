@@ -3,7 +3,14 @@
 Belongs here: the API as a real server answers it, and what of a control plane no API server can be without (garbage
 collection, the life of namespaces). Does not belong here: controllers, the scheduler, kubelets, GPUs.
 
-A request goes `server` (sockets) -> `api` (who, may they) -> `objects` (which verb) -> `reading`, `watching`, `writing`,
-`deleting`, `subresources` -> `storage`. Modules that know one thing about objects (`patching`, `serverside_apply`,
-`decoding`, `defaults`, `validation`, `crds`, `tables`, ...) are pure and know nothing of requests.
+    server      sockets, TLS, HTTP               -> requests, statuses    requests, answers and refusals as values
+    api         who is it, may they, what about  -> access                tokens, roles, reviews
+    handling    each verb                        -> protocol              JSON, protobuf, Tables, discovery, OpenAPI
+                                                 -> objects               schemas, decoding, defaults
+                                                 -> patching              patches, server-side apply, field owners
+                                                 -> validation            what is refused
+    storage     objects, versions, watchers      <- upkeep                what happens without a request
+    resources   the kinds that are served        <- kinds                 those that are built in
+
+`objects`, `patching`, `validation` and `tables` are pure: they know one object at a time, and nothing of requests.
 """

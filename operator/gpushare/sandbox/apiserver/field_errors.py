@@ -1,4 +1,4 @@
-"""The ways in which a field can be wrong, as causes with the API server's opening words. Called by all validation."""
+"""The ways in which a field can be wrong, as causes with the API server's opening words. Used by all that refuses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """From what a client sent to what the server works with: types checked, unknown fields found, values in their stored form.
 
 Built-in kinds come out as Go would write them again: nulls and empty lists gone, quantities short, times in UTC. Custom
-ones come out pruned; their types are checked later, by `crds`. The result shares nothing with what came in.
+ones come out pruned; their types are checked later, by `validation.custom`. The result shares nothing with what came in.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 One walk along the schema; what it does at each value depends on the value's definition, so a container gets the same
 defaults wherever it stands. Called by the write path for built-in kinds, before validation; custom ones have theirs in
-`crds`.
+`custom_defaults`.
 """
 
 from __future__ import annotations

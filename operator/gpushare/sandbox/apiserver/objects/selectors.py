@@ -1,6 +1,6 @@
 """Label and field selectors: parsed as a real server parses them, refused with its texts.
 
-Called by `reading` and `watching`; the label form is also what PodDisruptionBudgets and kubectl use.
+Called for lists and watches; label selectors of objects (workloads, aggregated roles, budgets) are read into the same values.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.objects import syntax
 from gpushare.sandbox.apiserver.resources import Resource
-from gpushare.sandbox.apiserver.validation import syntax
 
 _TOKEN = re.compile(r"\s*(==|!=|=|!|>|<|,|\(|\)|[^\s=!,()<>]+)")
 _SYMBOLS = frozenset({"=", "==", "!=", "!", ",", "(", ")", ">", "<"})

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors
+from gpushare.sandbox.apiserver.objects import syntax
 from gpushare.sandbox.apiserver.statuses import Cause
-from gpushare.sandbox.apiserver.validation import syntax
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _SUBJECT_GROUPS: Final = {"ServiceAccount": "", "User": _GROUP, "Group": _GROUP}

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gpushare.sandbox.apiserver import field_errors
-from gpushare.sandbox.apiserver.objects import quantities
+from gpushare.sandbox.apiserver.objects import quantities, syntax
 from gpushare.sandbox.apiserver.statuses import Cause
-from gpushare.sandbox.apiserver.validation import syntax
 
 _STANDARD: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _HUGE_PAGES: Final = "hugepages-"

@@ -1,4 +1,4 @@
-"""Which rules a kind has. Called by the write path with decoded and completed objects, old and new."""
+"""Which rules a kind has. Called by `handling.writing` with decoded and completed objects, old and new."""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors
+from gpushare.sandbox.apiserver.objects import syntax
 from gpushare.sandbox.apiserver.statuses import Cause
-from gpushare.sandbox.apiserver.validation import amounts, syntax
+from gpushare.sandbox.apiserver.validation import amounts
 
 _DATA_LIMIT: Final = 1024 * 1024
 _NOTE_LIMIT: Final = 1024

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors
+from gpushare.sandbox.apiserver.objects import syntax
 from gpushare.sandbox.apiserver.objects.jsonvalues import quoted
 from gpushare.sandbox.apiserver.resources import Key, Resource
 from gpushare.sandbox.apiserver.statuses import Cause
-from gpushare.sandbox.apiserver.validation import syntax
 
 _NAME_RULES: Final[Mapping[Key, syntax.Rule]] = {
     ("", "namespaces"): syntax.label,

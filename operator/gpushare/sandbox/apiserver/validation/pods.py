@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors
+from gpushare.sandbox.apiserver.objects import syntax
 from gpushare.sandbox.apiserver.statuses import Cause
-from gpushare.sandbox.apiserver.validation import amounts, metadata, syntax
+from gpushare.sandbox.apiserver.validation import amounts, metadata
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors
-from gpushare.sandbox.apiserver.objects import selectors
+from gpushare.sandbox.apiserver.objects import selectors, syntax
 from gpushare.sandbox.apiserver.statuses import Cause
-from gpushare.sandbox.apiserver.validation import pods, syntax
+from gpushare.sandbox.apiserver.validation import pods
 
 _IMMUTABLE: Final = "field is immutable"
 _MISMATCH: Final = "`selector` does not match template `labels`"
