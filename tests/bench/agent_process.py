@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
 import sys
 from pathlib import Path
 
-# As `gpushare.agent.app.main` does before it runs.
+from gpushare.cli.main import GARBAGE
+
+# As `gpushare agent` does before it runs.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+gc.set_threshold(GARBAGE)
 
 import pynvml  # noqa: F401 - the real agent has loaded it, so that its time and memory count
 

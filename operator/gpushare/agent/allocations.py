@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from gpushare.domain.devices import Inventory
-from gpushare.domain.gpunode import ContainerAllocation
 from gpushare.domain.pools import Pool
 from gpushare.domain.shares import SEPARATOR
 from gpushare.kubelet.values import ContainerDevices
+
+if TYPE_CHECKING:
+    from gpushare.domain.gpunode import ContainerAllocation
 
 
 def count_allocated(holders: Iterable[ContainerDevices]) -> Mapping[str, int]:
@@ -27,6 +30,8 @@ def build_allocations(
 
     An id that is offered no longer counts on its physical GPU all the same: its container still runs there.
     """
+    from gpushare.domain.gpunode import ContainerAllocation  # late: with everything about reporting
+
     gpu_of = _gpus_by_device(inventory)
     held: dict[tuple[int, str, str, str, str], list[int]] = {}
     for holder in holders:

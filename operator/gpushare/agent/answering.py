@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from gpushare.allocation import preferring
-from gpushare.allocation.topology import Topology
 from gpushare.domain.pools import Pool
 from gpushare.kubelet.values import PreferenceRequest
 from gpushare.sharing import responses
 from gpushare.sharing.responses import ContainerAnswer, ResponseOptions
+
+if TYPE_CHECKING:
+    from gpushare.allocation.topology import Topology
 
 MOST_REMEMBERED: Final = 4096
 
@@ -57,6 +58,8 @@ class Answering:
 
     def prefer(self, pool: Pool, request: PreferenceRequest) -> Sequence[str]:
         """See `kubelet.values.Answers`. Empty where nothing fits, which leaves the choice to the kubelet."""
+        from gpushare.allocation import preferring  # late: nobody asks before the first list is out
+
         available, must_include, size = request.available, request.must_include, request.size
         return preferring.choose(pool, available, must_include, size, topology=self.topology, ghosts=self.ghosts)
 

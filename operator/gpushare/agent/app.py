@@ -15,7 +15,7 @@ from gpushare.agent import options as options_
 from gpushare.agent.options import AgentOptions
 from gpushare.agent.running import Agent
 from gpushare.errors import UsageError
-from gpushare.host.driver_files import find_root
+from gpushare.host.driver_roots import find_root
 from gpushare.host.files import HostFiles
 from gpushare.host.mps import MpsMachine
 from gpushare.nvml.port import Nvml

@@ -6,14 +6,16 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpushare.agent.deciding import Assignment
-from gpushare.domain import manifests
-from gpushare.domain.gpunode import GPUNode
-from gpushare.domain.manifests import Manifest
 from gpushare.errors import Problem
-from gpushare.kube import watching
-from gpushare.kube.cluster import Cluster, EventType
+
+if TYPE_CHECKING:
+    # An agent that follows a file loads nothing of a cluster.
+    from gpushare.domain.gpunode import GPUNode
+    from gpushare.domain.manifests import Manifest
+    from gpushare.kube.cluster import Cluster
 
 FILE_POLL_SECONDS = 1.0
 """A ConfigMap volume changes by swapped links, which no watch on a file sees."""
@@ -55,6 +57,10 @@ async def follow_node(
     cluster: Cluster, name: str, tell: Callable[[Manifest | None], None], log: logging.Logger
 ) -> None:
     """Tells the GPUNode of a node whenever it changes; None: there is none. Never ends."""
+    from gpushare.domain import manifests
+    from gpushare.kube import watching
+    from gpushare.kube.cluster import EventType
+
     changes = watching.follow(cluster, manifests.GPU_NODE, fields=f"metadata.name={name}", log=log)
     try:
         async for change in changes:

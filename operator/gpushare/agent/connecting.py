@@ -8,12 +8,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpushare import names
 from gpushare.errors import UsageError
-from gpushare.host import driver_files
+from gpushare.host import driver_roots
 from gpushare.host.files import HostFiles
-from gpushare.kube.cluster import Cluster
+
+if TYPE_CHECKING:
+    from gpushare.kube.cluster import Cluster
 
 
 def find_library(driver_root: str | None) -> str:
@@ -22,7 +25,7 @@ def find_library(driver_root: str | None) -> str:
     `driver_root`: where somebody said that this container sees the driver's root; None: not said.
     """
     files = HostFiles(Path("/"))
-    found = driver_files.find_library(files, driver_files.find_root(files, driver_root, None))
+    found = driver_roots.find_library(files, driver_roots.find_root(files, driver_root, None))
     return str(found.resolve()) if found is not None else ""
 
 

@@ -15,7 +15,6 @@ from gpushare.api import parsing
 from gpushare.api.parsing import ParsedSharing
 from gpushare.api.sharing import SharingConfig
 from gpushare.domain.devices import Inventory
-from gpushare.domain.gpunode import revision_of
 from gpushare.domain.pools import Pool
 from gpushare.errors import Problem
 from gpushare.host.files import HostFiles
@@ -57,6 +56,8 @@ class Decision:
     @property
     def revision(self) -> str | None:
         """Of the configuration in force."""
+        from gpushare.domain.gpunode import revision_of  # late: nobody asks before the first list is out
+
         return None if self.in_force is None else revision_of(self.in_force.content)
 
 

@@ -17,9 +17,10 @@ from gpushare.api.sharing import IdStrategy
 from gpushare.domain.devices import Inventory
 from gpushare.domain.pools import Pool
 from gpushare.errors import Problem
-from gpushare.host import driver_files
+from gpushare.host import driver_files, driver_roots
 from gpushare.host.cdi import CdiFolder
-from gpushare.host.driver_files import HOST_ROOT, Place, Wanted
+from gpushare.host.driver_files import Wanted
+from gpushare.host.driver_roots import HOST_ROOT, Place
 from gpushare.host.files import HostFiles
 from gpushare.sharing import cdi
 from gpushare.sharing.cdi import CdiOptions, Document, DriverFiles, Specifications
@@ -83,8 +84,8 @@ class Describer:
 
     def _read(self, decision: Decision, inventory: Inventory) -> tuple[Place, DriverFiles]:
         flags, responses = decision.settings.config.flags, decision.responses
-        root = driver_files.find_root(self._files, flags.plugin.container_driver_root, flags.nvidia_driver_root)
-        dev = driver_files.find_device_root(self._files, root, flags.nvidia_dev_root)
+        root = driver_roots.find_root(self._files, flags.plugin.container_driver_root, flags.nvidia_driver_root)
+        dev = driver_roots.find_device_root(self._files, root, flags.nvidia_dev_root)
         wanted = Wanted(
             version=inventory.driver_version,
             nodes=_nodes_of(inventory),

@@ -6,24 +6,27 @@ NVML's calls block, so all of them are made in one thread of its own, one after 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gpushare.agent import clock, discovery
 from gpushare.agent.health import Checks
 from gpushare.agent.linking import Linking
 from gpushare.agent.memory import Memory
 from gpushare.agent.troubles import Moment, Reading, Troubles
-from gpushare.domain.devices import Inventory
+from gpushare.domain.devices import GPU, Inventory
 from gpushare.domain.troubles import Trouble
 from gpushare.errors import DeviceError
 from gpushare.host.devices import read_driver_load
 from gpushare.host.files import HostFiles
-from gpushare.labels.facts import HostFacts
 from gpushare.nvml.port import DriverUnavailable, Event, EventKind, GpuLost, Nvml, Recovery
+
+if TYPE_CHECKING:
+    from gpushare.labels.facts import HostFacts
 
 T = TypeVar("T")
 
@@ -33,6 +36,8 @@ READ_SECONDS = 30.0
 """Between two readings of everything, which notice a changed MIG layout, or a GPU that comes back."""
 RECOVERY_SECONDS = 5.0
 """The same while something is wrong."""
+SERVED_SECONDS = 5.0
+"""How long what is not needed to serve waits for the first list."""
 FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
 
@@ -57,7 +62,8 @@ class DeviceWatch:
         """Why the driver as a whole cannot be asked; empty when it can."""
         self.linking = Linking(nvml, log)
         """How close the GPUs are to each other."""
-        self.facts = HostFacts()
+        self.facts: HostFacts | None = None
+        """What labels need to know of the host; None: not read yet."""
         self.errors: Counter[tuple[str, int]] = Counter()
         """Errors that GPUs have reported, whether they count or not, by UUID and XID."""
         self.answered = asyncio.Event()
@@ -69,6 +75,7 @@ class DeviceWatch:
         self._log = log
         self._on_change = on_change
         self._troubles = Troubles(memory.state.troubles, memory.state.gpus)
+        self._readable: Sequence[GPU] = ()
         self._listened: set[str] = set()
         self._puzzling: Event | None = None
         """A report about something that was not there when everything was read for the last time."""
@@ -80,11 +87,15 @@ class DeviceWatch:
         """What is wrong with devices now."""
         return self._troubles.known
 
-    async def run(self) -> None:
-        """Watches for ever; ends by being cancelled, after which `close` is to be called."""
+    async def run(self, served: asyncio.Event) -> None:
+        """Watches for ever; ends by being cancelled, after which `close` is to be called.
+
+        `served`: set once the kubelet has its first list, which what is only reported must not delay.
+        """
         while True:
             try:
                 await self._read()
+                await self._complete(served)
                 await self._listen()
             except DeviceError as error:
                 await self._fail(error)
@@ -97,25 +108,34 @@ class DeviceWatch:
 
     async def _read(self) -> None:
         places = self._troubles.places
-        reading, facts = await self._in_thread(lambda: self._read_now(places))
+        reading = await self._in_thread(lambda: self._read_now(places))
         self._retry_seconds = FIRST_RETRY_SECONDS
-        self.facts = facts
+        self._readable = reading.inventory.gpus
         inventory = self._troubles.read(reading, self._now(), trusts_silence=self._checks.trusts_silence)
         if self._puzzling is not None:
             event, self._puzzling = self._puzzling, None
             self._troubles.report(event, self._now())
             inventory = self._troubles.apply(inventory)
         self._tell("", inventory)
-        # After that: the kubelet waits for the list, and reading links may take seconds.
-        if await self._in_thread(lambda: self.linking.read(reading.inventory.gpus)):
+
+    async def _complete(self, served: asyncio.Event) -> None:
+        """Reads what is not needed to serve: facts for labels, and links, which may take seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SERVED_SECONDS):
+                await served.wait()
+        facts = await self._in_thread(lambda: discovery.read_facts(self._files))
+        if facts != self.facts:
+            self.facts = facts
+            self._on_change()
+        if await self._in_thread(lambda: self.linking.read(self._readable)):
             self._on_change()
 
-    def _read_now(self, places: tuple[int, ...]) -> tuple[Reading, HostFacts]:
+    def _read_now(self, places: tuple[int, ...]) -> Reading:
         """Reads everything; `places` are the GPUs for which the driver is asked what it wants done."""
         self._nvml.start()
         inventory = discovery.read_inventory(self._nvml, self._files)
         uuids = {gpu.index: gpu.uuid for gpu in inventory.gpus}
-        reading = Reading(
+        return Reading(
             inventory=inventory,
             lost=frozenset(index for index in range(self._nvml.count()) if index not in uuids and self._is_lost(index)),
             deaf={uuid: why for index, uuid in uuids.items() if (why := self._listen_to(index, uuid))},
@@ -124,7 +144,6 @@ class DeviceWatch:
             },
             driver_load=read_driver_load(self._files),
         )
-        return reading, discovery.read_facts(self._files)
 
     def _listen_to(self, index: int, uuid: str) -> str:
         """Why the events of a GPU cannot be had; empty where they can, and where it never has any."""

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gpushare.domain.devices import GPU, Inventory, MigInstance
 from gpushare.errors import Problem
-from gpushare.labels.facts import HostFacts
-from gpushare.labels.vgpu import find_virtual_gpu
 from gpushare.nvml import reading
 from gpushare.nvml.port import Nvml
+
+if TYPE_CHECKING:
+    from gpushare.labels.facts import HostFacts
 
 _DISPLAYS: Final = ("DGX Display", "NVIDIA DGX Display")
 """Their index stays theirs: the GPUs behind them keep NVML's numbers."""
@@ -68,6 +69,10 @@ def read_inventory(nvml: Nvml, machine: Machine) -> Inventory:
 
 def read_facts(machine: Machine, *, machine_file: str = _MACHINE, timestamp: int | None = None) -> HostFacts:
     """What labels need to know of the host."""
+    # Late: an agent reads them after its first list.
+    from gpushare.labels.facts import HostFacts
+    from gpushare.labels.vgpu import find_virtual_gpu
+
     name = _read_text(machine, machine_file)
     configs = [
         machine.read_bytes(f"{_PCI_DEVICES}/{bus_id}/config")

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from gpushare.allocation.topology import Topology
 from gpushare.domain.devices import GPU, Inventory
 from gpushare.errors import Problem
 from gpushare.nvml.port import Nvml
 from gpushare.nvml.reading import read_links
+
+if TYPE_CHECKING:
+    from gpushare.allocation.topology import Topology
 
 
 class Linking:
@@ -43,5 +46,7 @@ class Linking:
             self._problems = read.problems
             for problem in read.problems:
                 self._log.warning("link between GPUs is odd", extra={"place": problem.path, "reason": problem.message})
+        from gpushare.allocation.topology import Topology  # late: with the first links
+
         before, self.topology = self.topology, Topology.of(Inventory(gpus=tuple(gpus), links=read.links))
         return self.topology != before

@@ -5,37 +5,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from gpushare.agent import allocations
+from gpushare.agent import allocations, warming
 from gpushare.agent.answering import Answering
 from gpushare.agent.deciding import Assignment, Decider, Decision
-from gpushare.agent.describing import Describer
 from gpushare.agent.devices import DeviceWatch
 from gpushare.agent.health import Checks
 from gpushare.agent.holding import HolderWatch
-from gpushare.agent.host_watching import HostWatch
 from gpushare.agent.keeping import keep
 from gpushare.agent.memory import Memory
 from gpushare.agent.mps_readiness import MpsReadiness
 from gpushare.agent.options import KUBELET_SOCKET, AgentOptions
 from gpushare.agent.reconciling import Reconciler
 from gpushare.agent.serving_pools import Kubelet, ServingPools
+from gpushare.agent.telling import Parts, Telling
 from gpushare.domain.devices import Inventory
 from gpushare.host.files import HostFiles
 from gpushare.host.mps import MpsMachine
 from gpushare.host.state import StateFile
-from gpushare.kube.cluster import Cluster
 from gpushare.nvml.port import Nvml
 
 if TYPE_CHECKING:
     # Everything about reporting is loaded where it is used: after the first list, which the kubelet is waiting for.
-    from gpushare.agent.facts import Facts
-    from gpushare.agent.publishing import Publisher
+    from gpushare.agent.describing import Describer
     from gpushare.domain.manifests import Manifest
+    from gpushare.kube.cluster import Cluster
 
 STATE_FILE = "/var/lib/gpushare/state.json"
 POD_RESOURCES_SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -45,6 +42,8 @@ UNKNOWN_ASSIGNMENT_SECONDS = 5.0
 """The same while it has none: better late than with whole devices that turn into shares a moment later."""
 FIRST_DEVICES_SECONDS = 10.0
 """How long it waits for a driver that is waking up its GPUs."""
+WARM_UP_SECONDS = 2.0
+"""After the first list: whoever starts many agents at once has other things to do just then."""
 THREADS = 4
 
 
@@ -72,13 +71,6 @@ class Agent:
         self._served = asyncio.Event()
         """Set after the first pass."""
         self._assignment: Assignment | None = None
-        self._decided_on: Assignment | None = None
-        """What the last pass was about; a newer one may have come since."""
-        self._labels: Mapping[str, str] = {}
-        """As last known; they stay while the driver does not answer."""
-        self._reloads: Counter[str] = Counter()
-        """Configurations by what became of them."""
-        self._publisher: Publisher | None = None
         self._memory = Memory(StateFile(files.path(STATE_FILE), log), self._executor)
         self._devices = DeviceWatch(
             nvml, files, Checks.parse(options.health_checks), self._memory, log, on_change=self._wake.set
@@ -91,14 +83,25 @@ class Agent:
         )
         self._mps = MpsReadiness(mps, log, on_change=self._wake.set)
         self._answering = Answering(self._holders.see_allocate)
-        self._pools = ServingPools(self._kubelet(), self._answering, self._executor, log, on_change=self._report)
-        self._describer = Describer(options, files, log)
+        self._pools = ServingPools(self._kubelet(), self._answering, self._executor, log, on_change=self._see_standings)
+        self._describer: Describer | None = None
+        """None until it is needed: most nodes have no CDI."""
         self._reconciler = Reconciler(
             Decider(options, self._files),
             self._serve,
             self._memory,
             self._executor,
             read_holders=self._holders.read,
+        )
+        self._telling = Telling(
+            Parts(
+                devices=self._devices,
+                holders=self._holders,
+                pools=self._pools,
+                mps=self._mps,
+                reconciler=self._reconciler,
+            ),
+            log,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -116,35 +119,6 @@ class Agent:
             if self._cluster is not None:
                 await self._cluster.close()
 
-    def facts(self) -> Facts | None:
-        """Everything that the agent knows now; None before its first pass."""
-        decision = self._reconciler.decision
-        if decision is None:
-            return None
-        from gpushare import labels
-        from gpushare.agent.facts import Counts, Facts
-
-        inventory = self._devices.inventory
-        if inventory is not None:
-            strategy = decision.settings.mig_strategy
-            # Of what was decided: shares that wait for their MPS daemon are not offered yet, and its DaemonSet selects
-            # nodes by a label.
-            self._labels = labels.build_labels(inventory, decision.pools, self._devices.facts, strategy)
-        return Facts(
-            decision=decision,
-            generation=self._decided_on.generation if self._decided_on is not None else None,
-            inventory=inventory,
-            failure=self._devices.failure,
-            pools=self._pools.pools,
-            waiting=self._mps.reasons,
-            standings=self._pools.standings,
-            holders=self._holders.holders,
-            labels=self._labels,
-            troubles=self._devices.troubles,
-            streams=self._pools.streams,
-            counts=Counts(errors=self._devices.errors, reloads=self._reloads, kubelet=self._pools.counts),
-        )
-
     def _kubelet(self) -> Kubelet:
         socket = self._options.kubelet_socket
         return Kubelet(
@@ -155,11 +129,12 @@ class Agent:
 
     def _works(self) -> list[Callable[[], Awaitable[None]]]:
         works: list[Callable[[], Awaitable[None]]] = [
-            self._devices.run,
+            self._watch_devices,
             self._mps.run,
             self._pass_on_change,
             self._watch_holders,
             self._watch_host,
+            self._warm_up,
         ]
         if self._options.config_file:
             works.append(self._follow_file)
@@ -180,24 +155,30 @@ class Agent:
             self._served.set()
             self._count_ghosts()
             self._answering.topology = self._devices.linking.topology
-            if assignment is not None and assignment != self._decided_on:
-                self._reloads[_result(before, decision)] += 1
-            is_news = assignment != self._decided_on or before is None or _outcome(before) != _outcome(decision)
-            self._decided_on = assignment
-            if is_news:
-                self._log_outcome(decision)
-            self._report(urgent=is_news)
+            self._telling.tell(assignment, before, decision)
             await self._wake.wait()
 
     async def _serve(self, decision: Decision, inventory: Inventory | None) -> Decision:
         # In this order: what is offered is described, and no share of a new list is answered in the old way.
-        decision = await self._loop.run_in_executor(self._executor, self._describer.describe, decision, inventory)
+        if decision.responses.uses_cdi or self._describer is not None:
+            describe = self._need_describer().describe
+            decision = await self._loop.run_in_executor(self._executor, describe, decision, inventory)
         self._answering.options = decision.responses
         await self._pools.apply(await self._mps.offerable(decision.pools))
         return decision
 
+    def _need_describer(self) -> Describer:
+        if self._describer is None:
+            from gpushare.agent.describing import Describer
+
+            self._describer = Describer(self._options, self._files, self._log)
+        return self._describer
+
     async def _watch_host(self) -> None:
-        watch = HostWatch(self._files, self._describer, self._holders, self._executor, on_change=self._wake.set)
+        await self._served.wait()
+        from gpushare.agent.host_watching import HostWatch
+
+        watch = HostWatch(self._files, self._need_describer(), self._holders, self._executor, on_change=self._wake.set)
         await watch.run(lambda: self._reconciler.decision)
 
     async def _first_answers(self) -> None:
@@ -205,30 +186,17 @@ class Agent:
         seconds = FIRST_ASSIGNMENT_SECONDS if self._reconciler.has_last_good else UNKNOWN_ASSIGNMENT_SECONDS
         await asyncio.gather(_within(seconds, self._assigned), _within(FIRST_DEVICES_SECONDS, self._devices.answered))
 
-    def _log_outcome(self, decision: Decision) -> None:
-        extra = {"revision": decision.revision, "config": self._decided_on.name if self._decided_on else ""}
-        if decision.refusal:
-            problems = [str(problem) for problem in decision.refusal]
-            self._log.warning("configuration refused", extra={**extra, "problems": problems})
-        else:
-            notes = [str(note) for note in decision.notes]
-            self._log.info("configuration in force", extra={**extra, "warnings": notes})
+    def _see_standings(self) -> None:
+        self._telling.report()
 
     def _see_holders(self) -> None:
         self._count_ghosts()
-        self._report()
+        self._telling.report()
 
     def _count_ghosts(self) -> None:
         if self._devices.inventory is not None:
             holders, pools = self._holders.holders, self._pools.pools
             self._answering.ghosts = allocations.count_ghosts(holders, pools, self._devices.inventory)
-
-    def _report(self, *, urgent: bool = False) -> None:
-        if self._publisher is None or (facts := self.facts()) is None:
-            return
-        from gpushare.agent import reporting
-
-        self._publisher.offer(reporting.build_status(facts), urgent=urgent)
 
     def _assign(self, assignment: Assignment | None) -> None:
         self._assigned.set()
@@ -246,13 +214,13 @@ class Agent:
         from gpushare.agent.publishing import Publisher
         from gpushare.domain.gpunode import GPUNode
 
-        publisher = self._publisher = Publisher(cluster, self._options.node_name, self._log)
+        publisher = self._telling.publisher = Publisher(cluster, self._options.node_name, self._log)
 
         def see(manifest: Manifest | None) -> None:
             publisher.see(manifest)
             node = GPUNode.from_json(manifest) if manifest is not None else None
-            if node is not None and not self._labels:
-                self._labels = node.status.labels
+            if node is not None:
+                self._telling.know_labels(node.status.labels)
             if not self._options.config_file:
                 # None as well: it ends the wait of the start, and leaves in force what is.
                 self._assign(configuration.assignment_of(node) if node is not None else None)
@@ -261,6 +229,16 @@ class Agent:
             await configuration.follow_node(cluster, self._options.node_name, see, self._log)
 
         return [follow, publisher.run]
+
+    async def _warm_up(self) -> None:
+        """Loads what the first list did not need, before a kubelet or a changed configuration waits for it."""
+        await self._served.wait()
+        await asyncio.sleep(WARM_UP_SECONDS)
+        await self._loop.run_in_executor(self._executor, warming.load)
+        await asyncio.Event().wait()
+
+    async def _watch_devices(self) -> None:
+        await self._devices.run(self._served)
 
     async def _watch_holders(self) -> None:
         await self._served.wait()
@@ -275,18 +253,8 @@ class Agent:
         from gpushare.agent.monitoring import Monitoring
         from gpushare.serving.listening import listen
 
-        answer = Monitoring(self.facts).answer
+        answer = Monitoring(self._telling.facts).answer
         await listen(answer, self._options.metrics_address, self._options.metrics_port, self._log)
-
-
-def _result(before: Decision | None, decision: Decision) -> str:
-    if decision.refusal:
-        return "refused"
-    return "unchanged" if before is not None and before.in_force == decision.in_force else "applied"
-
-
-def _outcome(decision: Decision) -> object:
-    return decision.revision, decision.refusal, decision.notes
 
 
 async def _within(seconds: float, event: asyncio.Event) -> None:

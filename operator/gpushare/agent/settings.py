@@ -14,7 +14,7 @@ from gpushare.api.sharing import Flags, Imex, ListStrategy, PluginFlags, Sharing
 from gpushare.domain.devices import MigStrategy
 from gpushare.errors import Problem
 from gpushare.host.devices import read_control_devices, read_imex_channels
-from gpushare.host.driver_files import find_device_root, find_root
+from gpushare.host.driver_roots import find_device_root, find_root
 from gpushare.host.files import HostFiles
 from gpushare.sharing.responses import ResponseOptions
 

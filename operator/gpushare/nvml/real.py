@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import re
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -262,6 +261,8 @@ def _clique(handle: Any) -> str | None:
             return None
     if info.state != pynvml.NVML_GPU_FABRIC_STATE_COMPLETED or info.status != pynvml.NVML_SUCCESS:
         return None
+    import uuid  # late: few GPUs are in a fabric, and it takes milliseconds to load
+
     cluster = uuid.UUID(bytes=bytes(info.clusterUuid))
     return f"{cluster}.{info.cliqueId}" if cluster.int else None
 

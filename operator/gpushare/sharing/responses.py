@@ -6,7 +6,6 @@ One function a way of telling: environment, mounts, CDI, device nodes, MPS. Shap
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -165,6 +164,8 @@ def _cdi(pool: Pool, ids: Sequence[str], names: Sequence[str], options: Response
         return ContainerAnswer()
     annotations: dict[str, str] = {}
     if ListStrategy.CDI_ANNOTATIONS in options.list_strategies:
+        import uuid  # late: it asks the machine many things that nobody wants to know
+
         # One key a request: a container with two GPU resources gets both. Not random, so that the same asks the same.
         digest = hashlib.sha256("\n".join((pool.resource, *ids)).encode()).digest()
         key = f"{options.cdi_annotation_prefix}nvidia-device-plugin_{uuid.UUID(bytes=digest[:16], version=4)}"

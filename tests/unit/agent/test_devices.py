@@ -33,6 +33,8 @@ class Watched:
         log = logging.getLogger("test")
         self.nvml = nvml
         self._changed = asyncio.Event()
+        self.served = asyncio.Event()
+        self.served.set()
         self._executor = ThreadPoolExecutor(1)
         self.memory = Memory(StateFile(root / "state.json", log), self._executor)
         self.watch = DeviceWatch(
@@ -55,7 +57,7 @@ class Watched:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.watch.run())
+        task = asyncio.create_task(self.watch.run(self.served))
         try:
             yield
         finally:

@@ -6,14 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.host.driver_files import (
-    Place,
-    Wanted,
-    find_device_root,
-    find_library,
-    find_root,
-    read_driver_files,
-)
+from gpushare.host.driver_files import Wanted, read_driver_files
+from gpushare.host.driver_roots import Place, find_device_root, find_library, find_root
 from gpushare.host.files import HostFiles
 from gpushare.sharing.cdi import Extra, Library, Node
 from support.driver_roots import CONTROL_NODES, FOLDER, VERSION, build_library, install_driver, make_nodes
