@@ -49,7 +49,10 @@ class Machine:
         return [self.nvml.gpu(index).uuid for index in range(self.nvml.count())]
 
     def configure(self, text: str) -> None:
-        (self.root / "config.yaml").write_text(text)
+        """As a ConfigMap volume does: nobody ever sees half a text."""
+        partial = self.root / "config.new"
+        partial.write_text(text)
+        partial.replace(self.root / "config.yaml")
 
     def close(self) -> None:
         self.kubelet.stop()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gpushare.domain.manifests import Manifest
     from gpushare.kube.cluster import Cluster
 
+SETTLE_SECONDS = 0.02
+"""A changed text counts once it has stayed the same for so long."""
 FILE_POLL_SECONDS = 1.0
 """A ConfigMap volume changes by swapped links, which no watch on a file sees."""
 
@@ -32,13 +34,25 @@ def read_file(path: Path) -> Assignment:
 
 async def follow_file(path: Path, tell: Callable[[Assignment], None]) -> None:
     """Tells what is in a file, and again whenever it is another text. Never ends."""
-    known: Assignment | None = None
+    known = read_file(path)
+    tell(known)
     while True:
-        found = read_file(path)
+        await asyncio.sleep(FILE_POLL_SECONDS)
+        found = await _read_settled(path, known)
         if found != known:
             known = found
             tell(found)
-        await asyncio.sleep(FILE_POLL_SECONDS)
+
+
+async def _read_settled(path: Path, known: Assignment) -> Assignment:
+    """Whoever writes a file in place empties it first, and an empty one is a configuration too."""
+    found = read_file(path)
+    while found != known:
+        await asyncio.sleep(SETTLE_SECONDS)
+        before, found = found, read_file(path)
+        if found == before:
+            break
+    return found
 
 
 def assignment_of(node: GPUNode) -> Assignment | None:
