@@ -15,6 +15,7 @@ COMMANDS = {
     "allocate": ("gpushare.cli.allocate", "which GPUs a request would get on a node, and why"),
     "sandbox": ("gpushare.cli.sandbox", "a simulated GPU cluster in your terminal, for real kubectl"),
     "topology": ("gpushare.cli.topology", "how the GPUs of a node are connected, and how close that makes them"),
+    "validate": ("gpushare.cli.validate", "what is wrong in sharing configurations, ConfigMaps and policies"),
 }
 SUMMARIES = {name: summary for name, (_, summary) in COMMANDS.items()} | {
     "agent": "the node agent: discovers GPUs, serves them to the kubelet (flags of nvidia-device-plugin)",
