@@ -101,7 +101,7 @@ class Api:
         if not target.is_resource:
             return self._answer_page(request)
         self.trouble.check_busy()
-        if target.group and target.group not in self.registry.groups():
+        if target.group and target.group not in self.registry.groups:
             # Not a Status: clients then say which kind they looked for.
             return Response(b"404 page not found\n", 404, _PLAIN)
         resource = self.registry.find(target.group, target.version, target.resource)

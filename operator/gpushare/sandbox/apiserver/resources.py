@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -115,6 +115,7 @@ class Registry:
     listeners: list[Callable[[], None]] = field(default_factory=list)
     """Called after each change of the custom kinds: caches of OpenAPI pages listen."""
     _stored: dict[Key, Resource] = field(default_factory=dict)
+    _groups: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, resources: Iterable[Resource]) -> None:
         """Serves these kinds from now on."""
@@ -158,14 +159,10 @@ class Registry:
             raise statuses.no_such_resource()
         return found
 
-    def groups(self) -> dict[str, list[str]]:
+    @property
+    def groups(self) -> Mapping[str, Sequence[str]]:
         """The versions of each group, the preferred one first."""
-        groups: dict[str, list[str]] = {}
-        for resource in self:
-            versions = groups.setdefault(resource.group, [])
-            if resource.version not in versions:
-                versions.append(resource.version)
-        return groups
+        return self._groups
 
     def _drop(self, crd: Manifest) -> None:
         key = (crd["spec"]["group"], crd["spec"]["names"]["plural"])
@@ -174,10 +171,13 @@ class Registry:
                 del self._resources[at]
 
     def _tell(self) -> None:
-        kept = (each for each in self if "list" in each.verbs and not each.view)
-        self._stored = {}
-        for resource in kept:
-            self._stored.setdefault(resource.key, resource)
+        self._stored, self._groups = {}, {}
+        for resource in self:
+            if "list" in resource.verbs and not resource.view:
+                self._stored.setdefault(resource.key, resource)
+            versions = self._groups.setdefault(resource.group, [])
+            if resource.version not in versions:
+                versions.append(resource.version)
         for listener in self.listeners:
             listener()
 

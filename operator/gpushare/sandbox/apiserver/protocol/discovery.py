@@ -32,7 +32,7 @@ def answer(registry: Registry, request: Request) -> Response:
         case ["api"]:
             return Response.of({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
         case ["apis"]:
-            groups = [_legacy_group(registry, group) for group in registry.groups() if group]
+            groups = [_legacy_group(registry, group) for group in registry.groups if group]
             return Response.of({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
         case ["apis", group]:
             return Response.of({"kind": "APIGroup", "apiVersion": "v1", **_legacy_group(registry, group)})
@@ -57,7 +57,7 @@ def _aggregated(registry: Registry, *, core: bool) -> Response:
                 for name in versions
             ],
         }
-        for group, versions in registry.groups().items()
+        for group, versions in registry.groups.items()
         if (group == "") is core
     ]
     content = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
@@ -97,7 +97,7 @@ def _verbs(subresource: str) -> tuple[str, ...]:
 
 
 def _legacy_group(registry: Registry, group: str) -> dict[str, Any]:
-    versions = registry.groups().get(group)
+    versions = registry.groups.get(group)
     if not group or not versions:
         raise statuses.no_such_resource()
     entries = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]

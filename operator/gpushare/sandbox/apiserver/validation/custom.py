@@ -39,7 +39,7 @@ def validate(obj: Manifest, schema: Schema, subresource: str = "") -> list[Cause
         root, checked = structural.Place((), below=0), schema
         value = {name: item for name, item in obj.items() if name not in _SERVER_FIELDS}
     causes = [*structural.check(value, checked, root), *structural.check_lists(value, checked, root)]
-    if has_rules(schema) and any(cause.reason in _BLOCKING for cause in causes):
+    if any(cause.reason in _BLOCKING for cause in causes) and has_rules(schema):
         causes.append(_NOT_CHECKED)
     return causes
 
