@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -39,7 +38,9 @@ def command(*, files: tuple[str, ...], fit: Path | None, node: str, kubeconfig: 
     found = {file: validation.check_text(_read(file)) for file in files}
     together = validation.check_references([item for checked in found.values() for item in checked])
     ruling = next((item.policy.mig.strategy for item in together if item.policy is not None), "")
-    rest = iter(together if inventory is None else [validation.check_fit(item, inventory, ruling) for item in together])
+    if inventory is not None:
+        together = tuple(validation.check_fit(item, inventory, ruling) for item in together)
+    rest = iter(together)
     found = {file: tuple(next(rest) for _ in checked) for file, checked in found.items()}
     if output is not None:
         click.echo(documents.build_text(views.build_document(found), output))
@@ -62,7 +63,7 @@ def _inventory(fit: Path | None, node: str, kubeconfig: Path | None) -> Inventor
         raise click.UsageError(str(error)) from error
     except GpuShareError as error:
         raise click.ClickException(str(error)) from error
-    return replace(inventory_of(gpu_node.status), links=())
+    return inventory_of(gpu_node.status)
 
 
 def _read(file: str) -> str:
