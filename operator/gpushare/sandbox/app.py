@@ -64,6 +64,8 @@ class Options:
     """Written as well, when all is ready."""
     attach_to: Path | None = None
     """Kubeconfig of a real API server that gets the nodes; None: start one."""
+    has_operator: bool = True
+    """False: no operator, nor its kinds. Whoever starts the sandbox installs them, and then does not wait for `ready`."""
 
 
 class Sandbox:
@@ -131,13 +133,14 @@ class Sandbox:
         self.fleet = self._build_fleet(access, specs)
         await asyncio.to_thread(self._install_drivers, self.fleet)
         if self.server is not None:
-            await installing.install_definitions(self._cluster)
+            if self._options.has_operator:
+                await installing.install_definitions(self._cluster)
             controllers = self._connect(access, "kube-controller-manager", "system:kube-controller-manager")
             scheduler = self._connect(access, "kube-scheduler", "system:kube-scheduler")
             self._run("workloads", workloads.run(controllers, self._log, self._stop))
             self._run("scheduling", scheduling.run(scheduler, self._log, self._stop))
         self._run("nodes", self.fleet.run(self._stop))
-        if self.server is not None:
+        if self.server is not None and self._options.has_operator:
             await installing.install_operator(self._cluster)
 
     async def _serve(self) -> Credentials:

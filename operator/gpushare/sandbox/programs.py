@@ -53,4 +53,11 @@ def build_programs(hardware: Mapping[str, SimulatedNvml]) -> Mapping[str, Progra
             invocation.argv, invocation.environ, root=invocation.root, log=invocation.log, stop=invocation.stop
         )
 
-    return {"agent": agent, "controller": controller, "mps": mps}
+    async def cleanup(invocation: Invocation) -> int:
+        from gpushare.controller import cleanup as app  # late, as above
+
+        return await app.run(
+            invocation.argv, invocation.environ, root=invocation.root, log=invocation.log, stop=invocation.stop
+        )
+
+    return {"agent": agent, "cleanup": cleanup, "controller": controller, "mps": mps}
