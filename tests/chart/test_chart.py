@@ -1,0 +1,140 @@
+"""What the chart renders: valid objects, the same that `templates/controller` has, and nothing from values that cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from gpushare import __version__, data, names
+from gpushare.plan import components
+from gpushare.render import templates
+from support import helm
+
+VALUES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
+CRDS = data.path_of("crds")
+IMAGE = f"{names.IMAGE}:{__version__}"
+
+
+@pytest.fixture(scope="module")
+def defaults() -> list[dict[str, Any]]:
+    return helm.render()
+
+
+def test_lint() -> None:
+    """Helm itself has nothing against it."""
+    got = helm.run("lint", "--strict", helm.CHART)
+
+    assert got.returncode == 0, got.stdout + got.stderr
+
+
+@pytest.mark.parametrize("values", [pytest.param(path, id=path.stem) for path in VALUES])
+def test_objects_are_valid(values: Path) -> None:
+    """An API server would take every object of every way of installing."""
+    got = helm.run("lint", "--strict", helm.CHART, "--values", values)
+    assert got.returncode == 0, got.stdout
+    for manifest in helm.render("--values", values):
+        assert manifest["metadata"].get("namespace", helm.NAMESPACE) == helm.NAMESPACE
+        if manifest["kind"] == "ClusterPolicy":
+            jsonschema.validate(manifest, _schema_of("nvidia.com_clusterpolicies.yaml"))
+        elif manifest["kind"] != "ServiceMonitor":  # a kind of the Prometheus operator
+            kubernetes_validate.validate(manifest, "1.36", strict=True)
+
+
+def _schema_of(file: str) -> Any:
+    return yaml.safe_load((CRDS / file).read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+def test_crds_are_copies() -> None:
+    """The chart brings the kinds that the code was tested with."""
+    copies, originals = ({path.name: path.read_text() for path in at.glob("*")} for at in (helm.CHART / "crds", CRDS))
+
+    assert copies == originals
+
+
+def test_versions() -> None:
+    """Without a tag, the image is of this version."""
+    chart = yaml.safe_load((helm.CHART / "Chart.yaml").read_text())
+
+    assert chart["appVersion"] == __version__
+
+
+def test_controller_is_the_same(defaults: list[dict[str, Any]]) -> None:
+    """The chart installs what `templates/controller` says, right by right and flag by flag; only labels come besides."""
+    wanted = templates.render("controller", {"namespace": helm.NAMESPACE, "image": IMAGE})
+    found = [manifest for manifest in defaults if not helm.is_hook(manifest)]
+
+    assert _by_name(map(_without_labels, found)) == _by_name(map(_without_labels, wanted))
+
+
+def test_cleanup_may_delete_what_there_is(defaults: list[dict[str, Any]]) -> None:
+    """Cluster-wide, it may delete what components have and nothing else."""
+    [role] = [m for m in defaults if m["kind"] == "ClusterRole" and helm.is_hook(m)]
+    [rule] = [rule for rule in role["rules"] if "delete" in rule["verbs"] and "clusterroles" in rule["resources"]]
+    kinds = {"ClusterRole", "ClusterRoleBinding"}
+
+    named = {key.name for key in components.all_keys(helm.NAMESPACE) if key.kind.kind in kinds}
+    assert set(rule["resourceNames"]) == named
+
+
+def test_release_restarts_no_pod(tmp_path: Path, defaults: list[dict[str, Any]]) -> None:
+    """Another version of the chart changes no pod template of what runs."""
+    chart = copy_chart(tmp_path, version="0.2.0")
+
+    before, after = (_templates_of(found) for found in (defaults, helm.render(chart=chart)))
+    assert before == after
+    assert before
+
+
+def copy_chart(folder: Path, *, version: str) -> Path:
+    """The same chart under another version."""
+    for path in sorted(helm.CHART.rglob("*")):
+        if path.is_file():
+            copy = folder / "chart" / path.relative_to(helm.CHART)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(path.read_text())
+    description = folder / "chart" / "Chart.yaml"
+    description.write_text(description.read_text().replace("\nversion: 0.1.0", f"\nversion: {version}"))
+    return folder / "chart"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param({"replica": 2}, "replica", id="a key that nobody knows"),
+        pytest.param({"image": {"repo": "x"}}, "repo", id="a key of the image that nobody knows"),
+        pytest.param({"image": {"repository": ""}}, "/image/repository", id="no repository"),
+        pytest.param({"image": {"digest": "sha256:123"}}, "/image/digest", id="half a digest"),
+        pytest.param({"image": {"pullPolicy": "always"}}, "/image/pullPolicy", id="wrong case"),
+        pytest.param({"replicas": "2"}, "/replicas", id="text for a number"),
+        pytest.param({"policy": "Cluster_Policy"}, "/policy", id="no name of an object"),
+        pytest.param({"logLevel": "trace"}, "/logLevel", id="no level"),
+        pytest.param({"extraArgs": ["resync"]}, "/extraArgs/0", id="no flag"),
+        pytest.param({"imagePullSecrets": ["secret"]}, "/imagePullSecrets/0", id="the name alone"),
+        pytest.param({"tolerations": [{"effect": "NoRun"}]}, "/tolerations/0/effect", id="no effect"),
+        pytest.param({"config": {"data": {"any": {"version": "v1"}}}}, "/config/data/any", id="not text"),
+        pytest.param({"config": {"data": {"a b": "version: v1"}}}, "a b", id="no label value"),
+        pytest.param({"clusterPolicy": {"create": "yes"}}, "/clusterPolicy/create", id="text for a boolean"),
+        pytest.param({"serviceMonitor": {"interval": "often"}}, "/serviceMonitor/interval", id="no duration"),
+        pytest.param({"cleanup": {"timeoutSeconds": 0}}, "/cleanup/timeoutSeconds", id="no time at all"),
+    ],
+)
+def test_values_are_refused(values: dict[str, Any], said: str, tmp_path: Path) -> None:
+    """What cannot be is refused before anything reaches a cluster, and named."""
+    assert said in helm.refusal_of(values, tmp_path).replace(".", "/")
+
+
+def _by_name(found: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in found}
+
+
+def _without_labels(manifest: dict[str, Any]) -> dict[str, Any]:
+    return manifest | {"metadata": {k: v for k, v in manifest["metadata"].items() if k != "labels"}}
+
+
+def _templates_of(found: list[dict[str, Any]]) -> list[Any]:
+    return [m["spec"]["template"] for m in found if m["kind"] == "Deployment"]

@@ -1,0 +1,54 @@
+"""The real helm, and the chart."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "gpu-sharing-operator"
+NAMESPACE = "gpu-operator"
+RELEASE = "sharing"
+_SECONDS = 120
+
+
+@functools.cache
+def find() -> Path:
+    """The program, fetched once a machine. Where it cannot be had, the test fails and says what to do."""
+    got = subprocess.run(
+        [ROOT / "scripts" / "fetch_helm.sh"], capture_output=True, text=True, check=False, timeout=_SECONDS
+    )
+    if got.returncode:
+        pytest.fail(got.stderr, pytrace=False)
+    return Path(got.stdout.strip())
+
+
+def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs helm to its end."""
+    return subprocess.run([find(), *args], capture_output=True, text=True, check=False, timeout=_SECONDS)
+
+
+def render(*args: str | Path, chart: Path = CHART) -> list[dict[str, Any]]:
+    """What the chart gives, hooks included, CRDs not."""
+    got = run("template", RELEASE, chart, "--namespace", NAMESPACE, *args)
+    assert got.returncode == 0, got.stderr
+    return [manifest for manifest in yaml.safe_load_all(got.stdout) if manifest]
+
+
+def refusal_of(values: dict[str, Any], folder: Path) -> str:
+    """Why helm does not take values; empty: it takes them."""
+    path = folder / "values.yaml"
+    path.write_text(json.dumps(values))
+    got = run("template", RELEASE, CHART, "--values", path)
+    return got.stderr if got.returncode else ""
+
+
+def is_hook(manifest: dict[str, Any]) -> bool:
+    """Whether an object exists only while an uninstall runs."""
+    return "helm.sh/hook" in manifest["metadata"].get("annotations", {})
