@@ -20,6 +20,7 @@ COMMANDS = {
 SUMMARIES = {name: summary for name, (_, summary) in COMMANDS.items()} | {
     "agent": "the node agent: discovers GPUs, serves them to the kubelet (flags of nvidia-device-plugin)",
     "labels": "only the node labels, once or for ever (flags of gpu-feature-discovery)",
+    "cleanup": "before an uninstall: removes what the controller has made from nodes and namespace",
     "controller": "the controller: ClusterPolicy, ConfigMaps and Nodes to what nodes run",
 }
 

@@ -15,6 +15,7 @@ from typing import Final
 
 PROCESSES = {
     "agent": "gpushare.agent.app",
+    "cleanup": "gpushare.controller.cleanup",
     "controller": "gpushare.controller.app",
     "labels": "gpushare.labelling.app",
     "mps": "gpushare.mps.app",
