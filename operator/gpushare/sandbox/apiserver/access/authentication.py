@@ -122,12 +122,6 @@ def impersonated(request: Request) -> User | None:
     """Whom the client wants to act as; None without the header. May it? is for `authorization` to say."""
     name = request.headers.get("impersonate-user", "")
     if not name:
-        if request.groups:
-            raise statuses.ApiError(
-                500, "InternalError",
-                "Internal error occurred: requested [{Group  "
-                f"{request.groups[0]}    }}] without impersonating a user",
-            )  # fmt: skip
         return None
     prefix = "impersonate-extra-"
     extra = {key.removeprefix(prefix): (value,) for key, value in request.headers.items() if key.startswith(prefix)}

@@ -6,15 +6,14 @@ metadata that clients cannot change, decoding against the schema, defaults, admi
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import field_errors, statuses
-from gpushare.sandbox.apiserver.handling import preparing
-from gpushare.sandbox.apiserver.handling.admission import Admission, random_suffix
+from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver.handling import metadata, preparing
+from gpushare.sandbox.apiserver.handling.admission import Admission
 from gpushare.sandbox.apiserver.objects import custom_defaults, decoding, defaults, times
 from gpushare.sandbox.apiserver.objects.jsonvalues import copied
 from gpushare.sandbox.apiserver.patching import applying, managed_fields
@@ -25,15 +24,6 @@ from gpushare.sandbox.apiserver.storage import Record, Store
 from gpushare.sandbox.apiserver.validation import checking
 
 SYSTEM = User("system:apiserver", ("system:masters",))
-_METADATA_ORDER = (
-    "name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-    "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields",
-)  # fmt: skip
-_SERVER_METADATA = (
-    "generateName", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-)  # fmt: skip
-_NAMESPACE = statuses.Kind("", "namespaces", "Namespace")
-_UNSET_WHEN_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers", "generateName", "namespace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +56,7 @@ class Writer:
     def update(self, resource: Resource, old: Record, new: Manifest, write: Write) -> Record:
         """A new state of an object; the same record comes back where nothing changes. Raises `ApiError`."""
         decoded = _decoded(resource, new, write)
-        _check_version(resource, old, decoded["metadata"])
+        metadata.check_version(resource, old, decoded["metadata"])
         return self._update(resource, old, decoded, write, applied=False)
 
     def apply(
@@ -77,10 +67,10 @@ class Writer:
         old = self.store.get(resource.key, namespace, name)
         if old is None and write.subresource:
             raise statuses.not_found(resource, name)
-        _check_uid(resource, old, config, name)
+        metadata.check_uid(resource, old, config, name)
         place_metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
         config = _decoded(resource, {**config, "metadata": {**config["metadata"], **place_metadata}}, write)
-        _check_version(resource, old, config["metadata"])
+        metadata.check_version(resource, old, config["metadata"])
         live, author = old.object if old else None, _author(resource.stored, write)
         applied = copied(applying.apply(live, config, resource.stored.schema, author, force=force))
         if old is None:
@@ -92,83 +82,38 @@ class Writer:
         # A real server writes down no owner for what a binding sets.
         return Record(pod, old.version) if write.dry_run else self.store.put(resource.key, pod)
 
-    def _name(self, resource: Resource, namespace: str, obj: Manifest) -> None:
-        metadata = obj["metadata"]
-        if metadata.get("resourceVersion"):
-            raise statuses.ApiError(500, "", "resourceVersion should not be set on objects to be created")
-        if namespace and metadata.get("namespace", namespace) != namespace:
-            raise statuses.bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
-        if resource.namespaced:
-            metadata["namespace"] = namespace or metadata.get("namespace") or "default"
-        else:
-            metadata.pop("namespace", None)
-        if not metadata.get("name"):
-            metadata["name"] = self._generated_name(resource, metadata)
-        for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
-            metadata.pop(name, None)
-        metadata.update(uid=str(uuid.uuid4()), creationTimestamp=times.now())
-        if resource.has_generation:
-            metadata["generation"] = 1
-
-    def _generated_name(self, resource: Resource, metadata: Manifest) -> str:
-        base = metadata.get("generateName")
-        if not base:
-            cause = field_errors.required("metadata.name", "name or generateName is required")
-            raise statuses.invalid(resource.kind, resource.group, "", [cause])
-        while True:
-            name = f"{base[:58]}{random_suffix()}"
-            if self.store.get(resource.key, metadata.get("namespace", ""), name) is None:
-                return name
-
-    def _check_namespace(self, resource: Resource, metadata: Manifest) -> None:
-        if not resource.namespaced:
-            return
-        namespace = self.store.get(NAMESPACES, "", metadata["namespace"])
-        if namespace is None:
-            raise statuses.not_found(_NAMESPACE, metadata["namespace"])
-        if namespace.object["metadata"].get("deletionTimestamp"):
-            name = metadata["namespace"]
-            why = f"unable to create new content in namespace {name} because it is being terminated"
-            error = statuses.forbidden(resource, metadata["name"], why)
-            cause = {"reason": "NamespaceTerminating", "message": f"namespace {name} is being terminated",
-                     "field": "metadata.namespace"}  # fmt: skip
-            error.details = {**(error.details or {}), "causes": [cause]}
-            raise error
-
     def _create(self, resource: Resource, namespace: str, new: Manifest, write: Write, *, applied: bool) -> Record:
         kept = resource.stored
-        self._name(resource, namespace, new)
-        self._check_namespace(resource, new["metadata"])
+        metadata.name_new(self.store, resource, namespace, new)
+        metadata.check_namespace(self.store, resource, new["metadata"])
         preparing.prepare_create(kept, new)
         self._complete(resource, new, None, write)
         if not applied:
             applying.track_update(None, new, kept.schema, _author(kept, write))
-        new = _arranged(new)
-        metadata = new["metadata"]
-        if self.store.get(kept.key, metadata.get("namespace", ""), metadata["name"]):
-            raise statuses.already_exists(resource, metadata["name"])
+        new = metadata.arranged(new)
+        name = new["metadata"]["name"]
+        if self.store.get(kept.key, new["metadata"].get("namespace", ""), name):
+            raise statuses.already_exists(resource, name)
         return Record(new, 0) if write.dry_run else self.store.put(kept.key, new)
 
     def _update(self, resource: Resource, old: Record, new: Manifest, write: Write, *, applied: bool) -> Record:
         kept, before = resource.stored, old.object
         new = _through_door(kept, before, new, write)
-        _keep_server_metadata(before["metadata"], new["metadata"])
+        metadata.keep(before["metadata"], new["metadata"])
         preparing.prepare_update(kept, new, before)
         self._complete(resource, new, before, write)
         if not applied:
             applying.track_update(before, new, kept.schema, _author(kept, write))
-        new = _arranged(new)
+        new = metadata.arranged(new)
         if managed_fields.is_unchanged(new, before):
             # A write that changes nothing keeps the version: nobody who watches hears of it.
             return old
-        metadata = new["metadata"]
+        about = new["metadata"]
         if kept.has_generation and _content(new) != _content(before):
-            metadata["generation"] = before["metadata"].get("generation", 1) + 1
+            about["generation"] = before["metadata"].get("generation", 1) + 1
         if write.dry_run:
             return Record(new, old.version)
-        if metadata.get("deletionTimestamp") and not metadata.get("finalizers") and not _lingers(kept, new):
+        if about.get("deletionTimestamp") and not about.get("finalizers") and not _lingers(kept, new):
             return self.store.remove(kept.key, new)
         return self.store.put(kept.key, new)
 
@@ -196,61 +141,19 @@ def _author(resource: Resource, write: Write) -> Author:
     return Author(write.manager, write.subresource, times.now(), ignored)
 
 
-def _check_version(resource: Resource, old: Record | None, metadata: Manifest) -> None:
-    wanted = metadata.get("resourceVersion")
-    if wanted and old is not None and wanted != str(old.version):
-        raise statuses.conflict(resource, old.name)
-
-
-def _check_uid(resource: Resource, old: Record | None, config: Manifest, name: str) -> None:
-    uid = config["metadata"].get("uid")
-    if uid and old is None:
-        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-        raise statuses.conflict(resource, name, why)
-
-
 def _through_door(resource: Resource, old: Manifest, new: Manifest, write: Write) -> Manifest:
     """What of the new state this door lets through: all but status, or status only."""
     if write.subresource == "status":
-        metadata = new["metadata"]
+        about = new["metadata"]
         if resource.custom:
-            metadata = {**old["metadata"], **_only(metadata, "managedFields")}
+            about = {**old["metadata"], **_only(about, "managedFields")}
         # Copied, since defaults are filled in place.
         kept: Manifest = copied({key: value for key, value in old.items() if key not in ("metadata", "status")})
-        return {**kept, "metadata": dict(metadata), **_only(new, "status")}
+        return {**kept, "metadata": dict(about), **_only(new, "status")}
     if resource.has_status:
         status: Manifest = copied(_only(old, "status"))
         return {key: value for key, value in new.items() if key != "status"} | status
     return new
-
-
-def _keep_server_metadata(old: Manifest, new: Manifest) -> None:
-    for name in _SERVER_METADATA:
-        if name in old:
-            new[name] = old[name]
-        else:
-            new.pop(name, None)
-    for name in ("uid", "name", "namespace"):
-        if name in old:
-            new.setdefault(name, old[name])
-    new["resourceVersion"] = old["resourceVersion"]
-    new.pop("selfLink", None)
-
-
-def _arranged(obj: Manifest) -> Manifest:
-    """An object in the order in which a server sends it: metadata first, status last."""
-    rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata", "status")}
-    head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": _ordered(obj["metadata"])}
-    return {**head, **rest, **_only(obj, "status")}
-
-
-def _ordered(metadata: Manifest) -> Manifest:
-    """Metadata in the order in which a server sends it, without what is empty."""
-    known: Manifest = {name: metadata[name] for name in _METADATA_ORDER if name in metadata}
-    for name in ("labels", "annotations"):
-        if known.get(name):
-            known[name] = dict(sorted(known[name].items()))
-    return {name: value for name, value in known.items() if value or name not in _UNSET_WHEN_EMPTY}
 
 
 def _only(obj: Mapping[str, Any], *names: str) -> Manifest:
