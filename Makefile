@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # T=path and K=expression narrow `make test`.
 T ?= tests
 PYTEST := $(BIN)/python -m pytest -q $(if $(K),-k '$(K)')
-FAST := tests/unit tests/golden tests/conformance tests/integration
+FAST := tests/unit tests/golden tests/conformance tests/integration tests/chart
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help
@@ -39,8 +39,8 @@ fmt: setup ## format, and fix what can be fixed
 lint: setup ## format, lint, spelling, YAML
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/codespell README.md CHANGELOG.md docs operator crds examples tests Makefile
-	$(BIN)/yamllint --strict crds examples
+	$(BIN)/codespell README.md CHANGELOG.md docs operator crds charts examples tests Makefile
+	$(BIN)/yamllint --strict crds examples charts/*/Chart.yaml charts/*/values.yaml tests/chart/values
 
 .PHONY: types
 types: setup ## mypy, strict
@@ -61,6 +61,10 @@ unit: setup ## unit and golden tests
 .PHONY: test
 test: setup ## all fast suites; T=path and K=expression narrow
 	$(PYTEST) $(if $(filter tests,$(T)),$(FAST),$(T))
+
+.PHONY: chart
+chart: setup ## the Helm chart, with the real helm: renders, installs, upgrades, uninstalls (needs npm, or HELM=/path/to/helm)
+	$(PYTEST) tests/chart
 
 .PHONY: golden-update
 golden-update: setup ## rewrite the golden files; read the diff before you commit it

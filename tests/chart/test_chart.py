@@ -83,23 +83,11 @@ def test_cleanup_may_delete_what_there_is(defaults: list[dict[str, Any]]) -> Non
 
 def test_release_restarts_no_pod(tmp_path: Path, defaults: list[dict[str, Any]]) -> None:
     """Another version of the chart changes no pod template of what runs."""
-    chart = copy_chart(tmp_path, version="0.2.0")
+    chart = helm.copy_chart(tmp_path, version="0.2.0")
 
     before, after = (_templates_of(found) for found in (defaults, helm.render(chart=chart)))
     assert before == after
     assert before
-
-
-def copy_chart(folder: Path, *, version: str) -> Path:
-    """The same chart under another version."""
-    for path in sorted(helm.CHART.rglob("*")):
-        if path.is_file():
-            copy = folder / "chart" / path.relative_to(helm.CHART)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(path.read_text())
-    description = folder / "chart" / "Chart.yaml"
-    description.write_text(description.read_text().replace("\nversion: 0.1.0", f"\nversion: {version}"))
-    return folder / "chart"
 
 
 @pytest.mark.parametrize(

@@ -52,3 +52,15 @@ def refusal_of(values: dict[str, Any], folder: Path) -> str:
 def is_hook(manifest: dict[str, Any]) -> bool:
     """Whether an object exists only while an uninstall runs."""
     return "helm.sh/hook" in manifest["metadata"].get("annotations", {})
+
+
+def copy_chart(folder: Path, *, version: str) -> Path:
+    """The same chart under another version."""
+    for path in sorted(CHART.rglob("*")):
+        if path.is_file():
+            copy = folder / "chart" / path.relative_to(CHART)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(path.read_text())
+    description = folder / "chart" / "Chart.yaml"
+    description.write_text(description.read_text().replace("\nversion: 0.1.0", f"\nversion: {version}"))
+    return folder / "chart"

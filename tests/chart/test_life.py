@@ -1,0 +1,132 @@
+"""A release from its installation to its end, by the real helm, on a cluster that works."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpushare import names
+from gpushare.domain import manifests
+from gpushare.domain.manifests import Kind, Manifest
+from gpushare.errors import ClusterRefused
+from gpushare.sandbox.app import Options, Sandbox
+from support import helm
+from support.snapshots import time_slicing
+
+WAIT_SECONDS = 60.0
+OF_EVERY_NAMESPACE = {"default", "kube-root-ca.crt"}
+
+
+class Person:
+    """Who installs, shares, upgrades and uninstalls."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.cluster = sandbox.cluster
+        self._kubeconfig = sandbox.kubeconfig
+
+    async def run_helm(self, *args: str | Path) -> str:
+        more = ("--kubeconfig", self._kubeconfig, "--namespace", helm.NAMESPACE)
+        got = await asyncio.to_thread(helm.run, *args, *more)
+        assert got.returncode == 0, got.stdout + got.stderr
+        return got.stdout
+
+    async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
+        async with asyncio.timeout(WAIT_SECONDS):
+            while True:
+                if await holds():
+                    return
+                await asyncio.sleep(0.05)
+
+    async def all(self, kind: Kind, namespace: str = helm.NAMESPACE) -> list[Manifest]:
+        return list((await self.cluster.list(kind, namespace if kind.namespaced else "")).items)
+
+    async def shares(self) -> set[str]:
+        nodes = await self.all(manifests.NODE)
+        return {node["status"].get("allocatable", {}).get(names.RESOURCE_GPU, "0") for node in nodes}
+
+    async def pods(self) -> dict[str, tuple[str, int]]:
+        """Uid and restarts of each pod."""
+        return {
+            pod["metadata"]["name"]: (
+                pod["metadata"]["uid"],
+                sum(status["restartCount"] for status in pod["status"].get("containerStatuses", ())),
+            )
+            for pod in await self.all(manifests.POD)
+        }
+
+
+@pytest.fixture
+async def person() -> AsyncIterator[Person]:
+    async with Sandbox(Options(nodes=2, has_operator=False)) as sandbox:
+        person = Person(sandbox)
+
+        async def registered() -> bool:
+            return len(await person.all(manifests.NODE)) == 2
+
+        await person.until(registered)
+        yield person
+
+
+@pytest.mark.timeout(180)
+async def test_from_install_to_uninstall(person: Person, tmp_path: Path) -> None:
+    """It shares GPUs; another chart version restarts nothing; and in the end it is as if it had never been there."""
+    labels_before, objects_before = await labels_of(person), await objects_of(person)
+    values = tmp_path / "values.json"
+    values.write_text(json.dumps({"clusterPolicy": {"create": True, "spec": SHARING}}))
+    options = ("--values", values, "--wait", "--timeout", "60s")
+    await person.run_helm("install", helm.RELEASE, helm.CHART, "--create-namespace", *options)
+    await person.cluster.create(users_config_map())
+
+    async def shared() -> bool:
+        return await person.shares() == {"16"}
+
+    await person.until(shared)
+    pods = await person.pods()
+    assert len(pods) == 3
+
+    await person.run_helm("upgrade", helm.RELEASE, helm.copy_chart(tmp_path, version="0.2.0"), *options)
+    assert "0.2.0" in await person.run_helm("list")
+    assert await person.pods() == pods
+    assert await person.shares() == {"16"}
+
+    await person.run_helm("uninstall", helm.RELEASE, "--wait", "--timeout", "60s")
+
+    async def pods_are_gone() -> bool:
+        return not await person.pods()
+
+    await person.until(pods_are_gone)
+    assert await labels_of(person) == labels_before
+    assert await objects_of(person) - objects_before == {
+        "ConfigMap gpu-operator/sharing",
+        "CustomResourceDefinition clusterpolicies.nvidia.com",
+        "CustomResourceDefinition gpunodes.gpushare.dev",
+    }
+
+
+SHARING = {"devicePlugin": {"config": {"name": "sharing", "default": "four"}}}
+
+
+def users_config_map() -> Manifest:
+    metadata = {"name": "sharing", "namespace": helm.NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"four": time_slicing(4)}}
+
+
+async def labels_of(person: Person) -> dict[str, Any]:
+    return {node["metadata"]["name"]: node["metadata"]["labels"] for node in await person.all(manifests.NODE)}
+
+
+async def objects_of(person: Person) -> set[str]:
+    """Every object but Events, which run out, and what every namespace has."""
+    found = []
+    for kind in set(manifests.KINDS) - {manifests.EVENT, manifests.NAMESPACE}:
+        try:
+            found += [manifests.key_of(manifest) for manifest in await person.all(kind)]
+        except ClusterRefused as error:
+            if error.code != 404:  # a kind of ours, before the chart brought it
+                raise
+    return {str(key) for key in found if key.name not in OF_EVERY_NAMESPACE}
