@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import click
 
 from gpushare.domain import manifests
 from gpushare.domain.gpunode import GPUNode
-from gpushare.errors import UsageError
+from gpushare.domain.manifests import Kind, Manifest
+from gpushare.errors import ClusterRefused, UsageError
+from gpushare.kube.cluster import Cluster
 from gpushare.kube.credentials import Credentials, from_kubeconfig
 from gpushare.kube.lean import LeanCluster
 
+_NO_SUCH_KIND: Final = 404
 KUBECONFIG = click.option(
     "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path),
     help="Which cluster; default: $KUBECONFIG, else ~/.kube/config.",
@@ -55,3 +60,30 @@ async def read_gpu_node(kubeconfig: Path | None, name: str) -> GPUNode:
     if manifest is None:
         raise UsageError(f"there is no GPUNode {name}: `kubectl get gpunodes` lists those that there are")
     return GPUNode.from_json(manifest)
+
+
+async def read_objects(
+    kubeconfig: Path | None, kinds: Iterable[tuple[Kind, str]], namespace: str
+) -> tuple[Manifest, ...]:
+    """All objects of these kinds, each with a selector of labels; the namespaced ones of one namespace.
+
+    Of kinds that the server does not know there are none: the cluster has not got the operator yet.
+
+    Raises:
+        UsageError: no kubeconfig that can be used.
+        GpuShareError: the cluster cannot be reached, or refuses.
+    """
+    async with connect(kubeconfig) as cluster:
+        # Config maps of all namespaces: people create theirs elsewhere, and are told so.
+        scopes = ((kind, "" if kind == manifests.CONFIG_MAP else namespace, labels) for kind, labels in kinds)
+        lists = await asyncio.gather(*(_list(cluster, *scope) for scope in scopes))
+    return tuple(manifest for found in lists for manifest in found)
+
+
+async def _list(cluster: Cluster, kind: Kind, namespace: str, labels: str) -> tuple[Manifest, ...]:
+    try:
+        return (await cluster.list(kind, namespace if kind.namespaced else "", labels=labels)).items
+    except ClusterRefused as error:
+        if error.code == _NO_SUCH_KIND:
+            return ()
+        raise

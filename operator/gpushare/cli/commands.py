@@ -13,6 +13,7 @@ from gpushare.cli.main import PROCESSES
 
 COMMANDS = {
     "allocate": ("gpushare.cli.allocate", "which GPUs a request would get on a node, and why"),
+    "plan": ("gpushare.cli.plan", "what a change would make of every node: configuration, resources, labels, pods"),
     "sandbox": ("gpushare.cli.sandbox", "a simulated GPU cluster in your terminal, for real kubectl"),
     "topology": ("gpushare.cli.topology", "how the GPUs of a node are connected, and how close that makes them"),
     "validate": ("gpushare.cli.validate", "what is wrong in sharing configurations, ConfigMaps and policies"),

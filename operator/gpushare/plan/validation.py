@@ -44,7 +44,7 @@ class Checked:
 
 def check_text(text: str) -> tuple[Checked, ...]:
     """Everything in one file: a configuration, or manifests, several documents or a `List` as kubectl prints it."""
-    chunks = list(_documents(text))
+    chunks = list(split_documents(text))
     checked = [list(_check_document(chunk)) for chunk in chunks]
     if len(chunks) > 1 and all(not item.title for items in checked for item in items):
         # No manifest among them: the whole is one configuration, of which only the first document counts.
@@ -78,8 +78,8 @@ def strategy_of(config: SharingConfig, ruling: str) -> MigStrategy:
     return MigStrategy(ruling) if ruling else config.flags.mig_strategy or MigStrategy.NONE
 
 
-def _documents(text: str) -> Iterator[str]:
-    """Each document with as many empty lines before it as it has lines in the file, so that lines count from its top."""
+def split_documents(text: str) -> Iterator[str]:
+    """Each document that is not empty, behind as many empty lines as the file has before it: lines count from its top."""
     start = 0
     for border in [*_BORDER.finditer(text), None]:
         end = border.start() if border is not None else len(text)
