@@ -6,7 +6,7 @@ By the agent's own pools and labels. Flags that the policy's `devicePlugin.env` 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -76,8 +76,13 @@ def look_out(config: Config, stored: GPUNode | None, hardware: Hardware) -> Outl
         resources={**dict.fromkeys(hardware.resources, 0), **{n: len(p.shares) for n, p in built.pools.items()}},
         labels=labels if stored is None else _changed(stored, hardware, labels),
         refusals=refusals,
-        warnings=tuple(map(str, (*built.unserved, *built.warnings))),
+        warnings=(*map(str, (*built.unserved, *built.warnings)), *_unforeseen(stored, told, labels)),
     )
+
+
+def _unforeseen(stored: GPUNode | None, told: GPUNodeStatus, labels: Mapping[str, str]) -> Iterator[str]:
+    if stored is not None and any(_UNTOLD.fullmatch(key) for key in labels.keys() - told.labels.keys()):
+        yield "its agent will also set labels about multiprocessors, slices and engines, which only it knows"
 
 
 def _build(config: Config, inventory: Inventory) -> tuple[Built, dict[str, str]]:
