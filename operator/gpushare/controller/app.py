@@ -11,12 +11,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpushare import names
 from gpushare.controller import options as options_
 from gpushare.controller.options import Options
+from gpushare.controller.placing import find_place
 from gpushare.errors import UsageError
-from gpushare.kube import credentials as credentials_
-from gpushare.kube.credentials import Credentials
 from gpushare.serving.processes import WRONG_USAGE, Command, Signals
 
 _COMMAND = Command(name="controller", usage=options_.help_text)
@@ -41,7 +39,7 @@ async def run(
     """
     try:
         options = options_.parse(argv, environ)
-        credentials, namespace = _place(options, environ, root)
+        credentials, namespace = find_place(options, environ, root)
     except UsageError as error:
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
         return WRONG_USAGE
@@ -60,14 +58,3 @@ async def run(
     if not working.cancelled() and (failure := working.exception()) is not None:
         raise failure
     return 0
-
-
-def _place(options: Options, environ: Mapping[str, str], root: Path) -> tuple[Credentials, str]:
-    if options.kubeconfig is not None:
-        credentials = credentials_.from_kubeconfig(options.kubeconfig, options.context)
-    else:
-        credentials = credentials_.in_cluster(root, environ)
-    namespace = options.namespace or credentials.namespace
-    if not namespace:
-        raise UsageError(f"the operator's namespace is not known; set {names.ENV_NAMESPACE} or give --namespace")
-    return credentials, namespace

@@ -15,8 +15,8 @@ from typing import Final, NoReturn
 
 from gpushare import names
 from gpushare.controller.cleaning import Cleaning
+from gpushare.controller.placing import find_place
 from gpushare.errors import UsageError
-from gpushare.kube import credentials as credentials_
 from gpushare.kube.lean import LeanCluster
 from gpushare.serving.processes import WRONG_USAGE, Command, Signals
 
@@ -103,13 +103,7 @@ async def run(
     """Cleans up until nothing is left, the time is over, or `stop` is set. Returns what `main` returns."""
     try:
         options = parse(argv, environ)
-        if options.kubeconfig is not None:
-            credentials = credentials_.from_kubeconfig(options.kubeconfig, options.context)
-        else:
-            credentials = credentials_.in_cluster(root, environ)
-        namespace = options.namespace or credentials.namespace
-        if not namespace:
-            raise UsageError(f"the operator's namespace is not known; set {names.ENV_NAMESPACE} or give --namespace")  # noqa: TRY301 - told as the others
+        credentials, namespace = find_place(options, environ, root)
         cluster = LeanCluster(credentials)
     except UsageError as error:
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
@@ -118,13 +112,15 @@ async def run(
     working, stopping = asyncio.create_task(cleaning.run()), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopping}, timeout=options.timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
-        is_clean = working.done() and working.exception() is None
+        is_clean = working.done()
     finally:
-        working.cancel()
-        stopping.cancel()
+        for task in (working, stopping):
+            task.cancel()
         await asyncio.wait({working, stopping})
         await cluster.close()
-    if not is_clean:
+    if is_clean:
+        working.result()  # or a defect of ours is raised
+    else:
         log.error("something is left", extra={"left": cleaning.remainder})
         return _FAILED
     log.info("nothing of ours is left", extra={"namespace": namespace})
