@@ -15,16 +15,15 @@ import ssl
 import sys
 from pathlib import Path
 
-from gpushare.cli.main import GARBAGE
-
 # As `gpushare agent` does before it runs.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-gc.set_threshold(GARBAGE)
+gc.disable()
 
 import pynvml  # noqa: F401 - the real agent has loaded it, so that its time and memory count
 
 from gpushare.agent import app
 from gpushare.nvml.simulated import SimulatedNvml
+from gpushare.serving.processes import collect_later
 
 IN_A_CLUSTER = (
     "gpushare.agent.monitoring",
@@ -41,6 +40,7 @@ async def main(root: str, gpus: str, argv: list[str]) -> int:
     """Runs until SIGTERM."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    collect_later(loop)
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGUSR1, load_everything)
     if "BENCH_POLL_SECONDS" in os.environ:

@@ -89,7 +89,7 @@ class Agent:
     def load_everything(self) -> None:
         """Has it load what a node in a cluster makes it load, and what it loads a while after its start."""
         self.process.send_signal(signal.SIGUSR1)
-        time.sleep(4)
+        time.sleep(6)
 
     def configure(self, replicas: int) -> float:
         """Another configuration, in one step as in a ConfigMap volume. Returns when that was."""

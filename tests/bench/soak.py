@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from bench.agents import GPUS, Agent, running
 from bench.figures import Figure
 
 ALLOCATES = 100_000
 RELOADS = 1_000
 WARM_ALLOCATES = 5_000
-WARM_RELOADS = 100
+WARM_RELOADS = 500
+THREADS = 16
 
 
 def measure() -> list[Figure]:
@@ -16,6 +19,7 @@ def measure() -> list[Figure]:
     with running(replicas=4, poll_seconds=0.001) as agent:
         agent.kubelet.wait_for(GPUS * 4)
         agent.load_everything()
+        _crowd(agent)
         _allocate(agent, WARM_ALLOCATES)
         _reload(agent, WARM_RELOADS)
         memory, threads, files = [agent.memory_mib], agent.threads, agent.open_files
@@ -39,6 +43,13 @@ def _allocate(agent: Agent, times: int) -> None:
     for turn in range(times):
         # One and two at a time, all of them in turn: what is remembered of answers is not to grow either.
         agent.client.allocate([[ids[turn % len(ids)]], [ids[turn % len(ids)], ids[turn // 7 % len(ids)]]])
+
+
+def _crowd(agent: Agent) -> None:
+    """As many at once as the server has threads, which come as they are needed."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        for _ in range(THREADS):
+            pool.submit(_allocate, agent, WARM_ALLOCATES // THREADS)
 
 
 def _reload(agent: Agent, times: int) -> None:

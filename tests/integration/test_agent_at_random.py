@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Coroutine, Mapping
 from itertools import pairwise
@@ -27,6 +29,7 @@ from hypothesis.stateful import (
 
 from gpushare.agent import configuration, devices, holding, troubles
 from gpushare.agent.discovery import read_inventory
+from gpushare.agent.running import STATE_FILE
 from gpushare.api.parsing import parse_sharing
 from gpushare.domain.devices import MigStrategy
 from gpushare.domain.pools import Pool
@@ -150,6 +153,9 @@ class Node(RuleBasedStateMachine):
     def lose(self, gpu: int) -> None:
         self.lost.add(gpu)
         self.node.nvml.lose(gpu)
+        if gpu in self.sick:
+            # Nothing of it shows, and what ends with a reset ends only if the loss was seen.
+            self.until_known_as_lost(self.healthy.gpus[gpu].uuid)
 
     @rule(gpu=gpu_indices)
     def restore(self, gpu: int) -> None:
@@ -217,6 +223,15 @@ class Node(RuleBasedStateMachine):
         """Those of before have ended, and every resource has to be registered again."""
         self.seen = Counter({name: len(lists) for name, lists in self.kubelet.lists.items()})
         self.registered.update(self.names)
+
+    def until_known_as_lost(self, uuid: str) -> None:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < deadline:
+            troubles = json.loads((self.node.root / STATE_FILE.lstrip("/")).read_text())["troubles"]
+            if any(one["gpu"] == uuid and one["cause"] == "lost" for one in troubles):
+                return
+            time.sleep(0.01)
+        pytest.fail("the loss of a GPU is not noticed")
 
     def until(self, expected: Any) -> None:
         assert self.kubelet._wait(expected), {

@@ -11,7 +11,6 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
 
 PROCESSES = {
     "agent": "gpushare.agent.app",
@@ -22,16 +21,14 @@ PROCESSES = {
 }
 """Commands with a `main(argv, environ) -> exit code` of their own."""
 
-GARBAGE: Final = 50_000
-"""Objects that may come before anybody looks which of them are garbage."""
-
 
 def run(argv: Sequence[str]) -> int:
     """Runs the command line and returns its exit code: 0 fine, 1 failed, 2 wrong usage."""
     if argv and argv[0] in PROCESSES:
-        # A start is mostly loading, which leaves no garbage: looking for some would take a tenth of an agent's.
-        gc.set_threshold(GARBAGE)
+        # Loading leaves no garbage: looking for some would take a tenth of an agent's start.
+        gc.disable()
         module = importlib.import_module(PROCESSES[argv[0]])
+        gc.enable()
         return int(module.main(argv[1:], os.environ))
     from gpushare.cli import commands  # late: the agent must not pay for click
 
