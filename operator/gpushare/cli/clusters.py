@@ -26,6 +26,12 @@ KUBECONFIG = click.option(
 )  # fmt: skip
 
 
+class NotJudged(click.ClickException):
+    """What was to be looked at cannot be read. Not 1, which is a verdict."""
+
+    exit_code = 2
+
+
 def read_credentials(kubeconfig: Path | None) -> Credentials:
     """Who we are and where, as kubectl finds it. Of a list of files in $KUBECONFIG the first one that exists counts.
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def command(*, output: str | None, **options: Any) -> int:
     """Shows what controller and agents would make of a change, by their own code. Reads only; nothing is changed.
 
-    Exit codes: 0 all of it can be had; 1 something would be refused; 2 wrong usage.
+    Exit codes: 0 all of it can be had; 1 something would be refused; 2 wrong usage, or the cluster cannot be read.
     """
     from gpushare.views import documents  # late: it loads YAML
     from gpushare.views import preview as views
@@ -46,10 +46,8 @@ def command(*, output: str | None, **options: Any) -> int:
         preview = _preview(**options)
     except UsageError as error:
         raise click.UsageError(str(error)) from error
-    except ConfigurationError as error:
-        raise click.UsageError("\n".join(map(str, error.problems))) from error
     except GpuShareError as error:
-        raise click.ClickException(str(error)) from error
+        raise clusters.NotJudged(str(error)) from error
     click.echo(documents.build_text(views.build_document(preview), output) if output else views.build_text(preview))
     return int(preview.refused)
 

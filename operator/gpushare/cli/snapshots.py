@@ -12,7 +12,7 @@ from gpushare.controller.snapshotting import WATCHED, Store, sighting_of
 from gpushare.domain import manifests
 from gpushare.domain.gpunode import GPUNode
 from gpushare.domain.manifests import Manifest
-from gpushare.errors import ConfigurationError, Problem
+from gpushare.errors import ConfigurationError, UsageError
 from gpushare.nvml.reading import read_inventory
 from gpushare.nvml.simulated import SimulatedNvml
 from gpushare.plan import policies
@@ -51,15 +51,12 @@ def describe_cluster(file: Path) -> Seen:
     """A cluster without an operator, of the nodes of a sandbox's scenario.
 
     Raises:
-        ConfigurationError: the file cannot be used.
+        UsageError: the file cannot be used.
     """
     try:
         nodes = scenario.load(file).nodes
     except ConfigurationError as error:
-        raise ConfigurationError(
-            Problem(path=f"{file}: {problem.path}", message=problem.message, line=problem.line)
-            for problem in error.problems
-        ) from None
+        raise UsageError("\n".join(f"{file}: {problem}" for problem in error.problems)) from error
     hardware = {
         node.spec.name: Hardware(
             inventory=read_inventory(SimulatedNvml.from_mapping(node.hardware, seed=node.spec.name))

@@ -28,7 +28,7 @@ def command(*, files: tuple[str, ...], fit: Path | None, node: str, kubeconfig: 
     """Judges FILEs as the controller and the agent would: sharing configurations, ConfigMaps with one in each key,
     ClusterPolicies, several documents in a file; - is standard input.
 
-    Exit codes: 0 fine, warnings too; 1 something would be refused; 2 wrong usage.
+    Exit codes: 0 fine, warnings too; 1 something would be refused; 2 wrong usage, or something cannot be read.
     """  # noqa: D205 - click shows it as one paragraph
     from gpushare.plan import validation  # late: it loads YAML and pydantic
     from gpushare.views import documents
@@ -52,7 +52,10 @@ def command(*, files: tuple[str, ...], fit: Path | None, node: str, kubeconfig: 
 
 def _inventory(fit: Path | None, node: str, kubeconfig: Path | None) -> Inventory | None:
     if fit is not None:
-        return inventories.read_inventory(fit, node)
+        try:
+            return inventories.read_inventory(fit, node)
+        except click.ClickException as error:
+            raise clusters.NotJudged(error.message) from error
     if not node:
         return None
     from gpushare.plan.hardware import inventory_of  # late: not without a cluster
@@ -62,7 +65,7 @@ def _inventory(fit: Path | None, node: str, kubeconfig: Path | None) -> Inventor
     except UsageError as error:
         raise click.UsageError(str(error)) from error
     except GpuShareError as error:
-        raise click.ClickException(str(error)) from error
+        raise clusters.NotJudged(str(error)) from error
     return inventory_of(gpu_node.status)
 
 

@@ -61,6 +61,7 @@ def test_hardware(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     [
         pytest.param([], id="no file"),
         pytest.param(["nowhere.yaml"], id="file that is not there"),
+        pytest.param([FINE, "-f", "nowhere.yaml"], id="hardware that is not there"),
         pytest.param([FINE, "--node", "n", "--kubeconfig", "nowhere"], id="no kubeconfig"),
     ],
 )
