@@ -18,7 +18,10 @@ from gpushare.errors import ConfigurationError, Problem
 
 MAX_BYTES: Final = 64 * 1024
 """A configuration of a whole data centre has a few kilobytes; a reader in pure Python needs a second for this much."""
+MAX_MANIFEST_BYTES: Final = 4 * 1024 * 1024
+"""A file of objects, each of which the API server takes up to 1.5 MB."""
 _MAX_MERGED_KEYS: Final = 10_000
+_BORDER: Final = re.compile(r"^---(?=\s|$)[^\n]*", re.MULTILINE)
 _MAX_DIGITS: Final = 100
 _NULL_TAG: Final = "tag:yaml.org,2002:null"
 _INT_TAG: Final = "tag:yaml.org,2002:int"
@@ -55,6 +58,16 @@ class Document:
     root: yaml.Node | None
     warnings: tuple[Problem, ...] = ()
 
+    def line_before_text(self, location: Location) -> int | None:
+        """Line behind which a text in a block (`|`) begins; None for one that has no lines of its own here."""
+        node = self.root
+        for part in location:
+            found = _child_of(node, part)
+            if found is None:
+                return None
+            node = found[1]
+        return node.start_mark.line + 1 if isinstance(node, yaml.ScalarNode) and node.style == "|" else None
+
     def line_of(self, location: Location) -> int | None:
         """Line of the key or item, counted from 1; of what it would stand in, where it is not there itself."""
         node, line = self.root, None
@@ -69,14 +82,27 @@ class Document:
         return line
 
 
-def read_document(text: str) -> Document:
-    """Reads the first document.
+def split_documents(text: str) -> Iterator[str]:
+    """Each document that is not empty, behind as many empty lines as the file has before it: lines count from its top."""
+    start = 0
+    for border in [*_BORDER.finditer(text), None]:
+        end = border.start() if border is not None else len(text)
+        chunk = text[start:end]
+        if any(line.strip() and not line.lstrip().startswith("#") for line in chunk.splitlines()) or (
+            border is None and start == 0
+        ):
+            yield "\n" * text.count("\n", 0, start) + chunk
+        start = border.end() if border is not None else end
+
+
+def read_document(text: str, *, most: int = MAX_BYTES) -> Document:
+    """Reads the first document, of at most so many bytes.
 
     Raises:
         ConfigurationError: the text is too long, no YAML, no text, or has a key twice; with every such key.
     """
-    if len(text.encode(errors="replace")) > MAX_BYTES:
-        raise ConfigurationError([Problem(path="", message=f"longer than {MAX_BYTES // 1024} KiB; shorten it")])
+    if len(text.encode(errors="replace")) > most:
+        raise ConfigurationError([Problem(path="", message=f"longer than {most // 1024} KiB; shorten it")])
     loader = None
     try:
         loader = _Loader(text)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from gpushare.api.documents import read_document
+from gpushare.api.documents import MAX_MANIFEST_BYTES, read_document, split_documents
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest, ObjectKey
 from gpushare.errors import ConfigurationError, Problem, UsageError
-from gpushare.plan.validation import split_documents
 
 LabelChanges: TypeAlias = Mapping[str, Mapping[str, str | None]]
 """By node: the new value of each label, None where it goes."""
@@ -25,7 +24,7 @@ def read_manifests(text: str) -> Iterator[Manifest]:
         ConfigurationError: it is no YAML, or holds something that is no object with a kind and a name.
     """
     for chunk in split_documents(text):
-        document = read_document(chunk)
+        document = read_document(chunk, most=MAX_MANIFEST_BYTES)
         data = document.data
         if data is None:
             continue

@@ -10,10 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import yaml
-
 from gpushare.api.clusterpolicy import ClusterPolicy, parse_policy, resolve_image
-from gpushare.api.documents import Document, path_of, read_document
+from gpushare.api.documents import MAX_MANIFEST_BYTES, Document, path_of, read_document, split_documents
 from gpushare.api.parsing import parse_sharing
 from gpushare.api.sharing import SharingConfig
 from gpushare.domain import manifests
@@ -21,7 +19,6 @@ from gpushare.domain.devices import Inventory, MigStrategy
 from gpushare.errors import ConfigurationError, Problem
 from gpushare.sharing.building import build_pools
 
-_BORDER: Final = re.compile(r"^---(?=\s|$)[^\n]*", re.MULTILINE)
 _EMPTY: Final = Problem(path="", message="it is empty; to share nothing, write `version: v1`")
 _BINARY: Final = Problem(path="", message="it holds binary data; save the text as UTF-8 and create the ConfigMap again")
 
@@ -78,24 +75,11 @@ def strategy_of(config: SharingConfig, ruling: str) -> MigStrategy:
     return MigStrategy(ruling) if ruling else config.flags.mig_strategy or MigStrategy.NONE
 
 
-def split_documents(text: str) -> Iterator[str]:
-    """Each document that is not empty, behind as many empty lines as the file has before it: lines count from its top."""
-    start = 0
-    for border in [*_BORDER.finditer(text), None]:
-        end = border.start() if border is not None else len(text)
-        chunk = text[start:end]
-        if any(line.strip() and not line.lstrip().startswith("#") for line in chunk.splitlines()) or (
-            border is None and start == 0
-        ):
-            yield "\n" * text.count("\n", 0, start) + chunk
-        start = border.end() if border is not None else end
-
-
 def _check_document(text: str) -> Iterator[Checked]:
     try:
-        document = read_document(text)
-    except ConfigurationError:
-        yield _check_sharing(text)
+        document = read_document(text, most=MAX_MANIFEST_BYTES)
+    except ConfigurationError as error:
+        yield Checked(problems=error.problems)
         return
     data = document.data
     if not isinstance(data, Mapping) or "kind" not in data:
@@ -153,8 +137,7 @@ def _check_key(text: Any, document: Document, place: tuple[str | int, ...]) -> C
         # As the controller refuses it: an empty key is a slip more often than a wish.
         return Checked(problems=(replace(_EMPTY, line=line),))
     checked = _check_sharing(text)
-    node = _node_at(document.root, place)
-    first = node.start_mark.line + 1 if isinstance(node, yaml.ScalarNode) and node.style == "|" else None
+    first = document.line_before_text(place)
     return replace(
         checked,
         problems=tuple(_moved(checked.problems, first, line)),
@@ -167,15 +150,6 @@ def _moved(problems: Iterable[Problem], first: int | None, line: int | None) -> 
     for problem in problems:
         inner = problem.line
         yield replace(problem, line=line if first is None else first + inner if inner is not None else first)
-
-
-def _node_at(node: yaml.Node | None, location: Iterable[str | int]) -> yaml.Node | None:
-    for part in location:
-        if isinstance(node, yaml.MappingNode):
-            node = next((value for key, value in node.value if key.value == part), None)
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
-            node = node.value[part]
-    return node
 
 
 def _check_policy(data: Mapping[str, Any], document: Document, location: tuple[str | int, ...], title: str) -> Checked:

@@ -152,3 +152,11 @@ def test_document() -> None:
     assert not body["valid"]
     assert body["files"][0]["checked"][0]["problems"][0]["line"] == 10
     assert documents.build_text(body, "yaml").startswith("valid: false\nfiles:\n- file: f\n")
+
+
+def test_many_keys() -> None:
+    """The limit is that of one configuration, not of the ConfigMap that holds many."""
+    keys = "".join(f"  key-{number}: |\n    version: v1\n    {'#' * 600}\n" for number in range(200))
+    checked = validation.check_text(f"kind: ConfigMap\nmetadata: {{name: m}}\ndata:\n{keys}")
+
+    assert (len(checked), [item for item in checked if item.problems]) == (200, [])
