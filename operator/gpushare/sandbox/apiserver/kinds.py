@@ -141,7 +141,7 @@ def built_in() -> list[Resource]:
     """Every built-in kind, the groups in the order of their priority."""
     found = [resource for api_version, lines in _KINDS.items() for resource in _read(api_version, lines)]
     event = next(resource for resource in found if resource.api_version == "v1" and resource.kind == "Event")
-    view = View(event, events.show, events.read)
+    view = View(event, events.show, events.read, events.stored_field)
     return [replace(each, view=view) if each.group == "events.k8s.io" else each for each in found]
 
 

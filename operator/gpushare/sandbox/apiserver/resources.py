@@ -36,6 +36,8 @@ class View:
     """The kind in whose form the objects are stored."""
     show: Callable[[Manifest], Manifest]
     read: Callable[[Manifest], Manifest]
+    stored_field: Callable[[str], str]
+    """Where a field selector finds what it names."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

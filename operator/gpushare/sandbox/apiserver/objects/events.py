@@ -26,3 +26,9 @@ def show(stored: Manifest) -> Manifest:
 def read(shown: Manifest) -> Manifest:
     """An `events.k8s.io/v1` event as it is stored."""
     return {_TO_OLD.get(name, name): value for name, value in shown.items()} | {"apiVersion": "v1"}
+
+
+def stored_field(shown: str) -> str:
+    """The path of a field of an `events.k8s.io/v1` event in its stored form."""
+    first, dot, rest = shown.partition(".")
+    return f"{_TO_OLD.get(first, first)}{dot}{rest}"

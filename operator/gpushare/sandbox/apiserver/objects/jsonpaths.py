@@ -7,7 +7,7 @@ the columns of built-in kinds.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -25,35 +25,43 @@ _TOKEN = re.compile(
 
 def find(obj: Any, path: str) -> list[Any]:
     """All values that a path leads to, in order; empty when it leads nowhere or is no path."""
-    values: Iterable[Any] = (obj,)
-    for step in _steps(path):
+    names, steps = _read(path)
+    for name in names:
+        if not isinstance(obj, dict) or name not in obj:
+            return []
+        obj = obj[name]
+    values = [obj]
+    for step in steps:
         values = [found for value in values for found in step(value)]
-    return list(values)
+    return values
 
 
 @lru_cache(maxsize=1024)
-def _steps(path: str) -> tuple[_Step, ...]:
+def _read(path: str) -> tuple[tuple[str, ...], tuple[_Step, ...]]:
+    """The fields with which a path begins, which is all that most have, and the steps from there on."""
     rest = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
-    steps = []
+    names: list[str] = []
+    steps: list[_Step] = []
     while rest and rest != ".":
         match = _TOKEN.match(rest)
         if match is None:
-            return (lambda _: iter(()),)
-        steps.append(_step(match))
+            return (), (lambda _: iter(()),)
+        name = match["quoted"] or re.sub(r"\\(.)", r"\1", match["field"] or "")
+        if name and not steps:
+            names.append(name)
+        else:
+            steps.append(_field(name) if name else _step(match))
         rest = rest[match.end() :]
-    return tuple(steps)
+    return tuple(names), tuple(steps)
 
 
 def _step(match: re.Match[str]) -> _Step:
-    parts = match.groupdict()
-    if (name := parts["quoted"] or parts["field"]) is not None:
-        return _field(re.sub(r"\\(.)", r"\1", name))
-    if parts["position"] is not None:
-        at = int(parts["position"])
+    if match["position"] is not None:
+        at = int(match["position"])
         return lambda value: iter(value[at : at + 1 or None] if isinstance(value, list) else ())
-    if parts["every"] is not None:
+    if match["every"] is not None:
         return _every
-    return _filter(parts["key"], parts["value"], wanted=parts["operator"] == "==")
+    return _filter(match["key"], match["value"], wanted=match["operator"] == "==")
 
 
 def _field(name: str) -> _Step:

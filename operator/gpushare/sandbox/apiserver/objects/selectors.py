@@ -203,16 +203,8 @@ def _parse_field(resource: Resource, part: str) -> Requirement:
         raise statuses.bad_request(
             f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
         )
-    stored = FIELD_NAMES.get(name, name) if resource.view else name
+    stored = resource.view.stored_field(name) if resource.view else name
     return Requirement(stored, "notin" if operator == "!=" else "in", frozenset({value}))
-
-
-FIELD_NAMES = {
-    "reportingController": "reportingComponent",
-    **{f"regarding.{name}": f"involvedObject.{name}" for name in
-       ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")},
-}  # fmt: skip
-"""Fields of events.k8s.io, by the names under which events are stored."""
 
 
 def _podips(obj: Manifest) -> str:

@@ -64,7 +64,10 @@ def age(text: str | None, now: datetime) -> str:
     """How long ago a time was, as `kubectl get` shows it."""
     if not text:
         return "<unknown>"
-    return duration(now - parse(text)) if is_time(text) else "<invalid>"
+    try:
+        return duration(now - parse(text))
+    except TimeError:
+        return "<invalid>"
 
 
 def duration(passed: timedelta) -> str:
