@@ -138,6 +138,26 @@ async def test_program(nodes: Nodes, programs: Programs) -> None:
     assert nodes.log("agent", "main") == ["I serving argv=['--node=gpu01']"]
 
 
+async def test_config_map_changes(nodes: Nodes, programs: Programs) -> None:
+    """A running program finds the new content; that of a ConfigMap that has gone stays."""
+    metadata = {"name": "settings", "namespace": "default"}
+    await nodes.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}})
+    await nodes.run(
+        "agent",
+        containers=[ours("serve", volumeMounts=[{"name": "config", "mountPath": "/etc/app"}])],
+        volumes=[{"name": "config", "configMap": {"name": "settings"}}],
+    )
+    folder = (await programs.calls.get()).root / "etc/app"
+    await nodes.cluster.patch(manifests.CONFIG_MAP, "settings", {"data": {"a": None, "b": "2"}}, "default")
+    async with asyncio.timeout(10):
+        while {path.name: path.read_text() for path in folder.iterdir()} != {"b": "2"}:  # noqa: ASYNC110 - files
+            await asyncio.sleep(0.02)
+    await nodes.cluster.delete(manifests.CONFIG_MAP, "settings", "default")
+    await asyncio.sleep(0.2)  # nothing must come
+
+    assert (folder / "b").read_text() == "2"
+
+
 async def test_credentials(nodes: Nodes, programs: Programs) -> None:
     """A program finds the API server as in any cluster, and is its pod's service account there."""
     await nodes.run("agent", containers=[ours("serve")])

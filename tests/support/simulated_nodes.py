@@ -33,7 +33,7 @@ from gpushare.sharing.responses import ContainerAnswer, RequestRefused
 
 LOG = logging.getLogger(__name__)
 WAIT_SECONDS = 20.0
-QUICK = Pace(lease=5.0, settle=0.01, run=0.05, retry=0.05, back_off=0.05, back_off_most=0.2, probe=0.01)
+QUICK = Pace(lease=5.0, settle=0.01, run=0.05, retry=0.05, refresh=0.05, back_off=0.05, back_off_most=0.2, probe=0.01)
 
 
 @dataclass

@@ -23,18 +23,22 @@ FILE_POLL_SECONDS = 1.0
 """A ConfigMap volume changes by swapped links, which no watch on a file sees."""
 
 
-def read_file(path: Path) -> Assignment:
-    """The configuration in a file; one that cannot be read is a problem of the assignment."""
+def read_file(path: Path, name: str = "") -> Assignment:
+    """The configuration in a file; one that cannot be read is a problem of the assignment.
+
+    `name`: what people call it, where that is not the path.
+    """
+    name = name or str(path)
     try:
-        return Assignment(content=path.read_text(encoding="utf-8"), name=str(path))
+        return Assignment(content=path.read_text(encoding="utf-8"), name=name)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        return Assignment(name=str(path), problem=Problem(path=str(path), message=f"cannot be read: {reason}"))
+        return Assignment(name=name, problem=Problem(path=name, message=f"cannot be read: {reason}"))
 
 
-async def follow_file(path: Path, tell: Callable[[Assignment], None]) -> None:
+async def follow_file(path: Path, tell: Callable[[Assignment], None], *, name: str = "") -> None:
     """Tells what is in a file, and again whenever it is another text. Never ends."""
-    known = read_file(path)
+    known = read_file(path, name)
     tell(known)
     while True:
         await asyncio.sleep(FILE_POLL_SECONDS)
@@ -46,10 +50,10 @@ async def follow_file(path: Path, tell: Callable[[Assignment], None]) -> None:
 
 async def _read_settled(path: Path, known: Assignment) -> Assignment:
     """Whoever writes a file in place empties it first, and an empty one is a configuration too."""
-    found = read_file(path)
+    found = read_file(path, known.name)
     while found != known:
         await asyncio.sleep(SETTLE_SECONDS)
-        before, found = found, read_file(path)
+        before, found = found, read_file(path, known.name)
         if found == before:
             break
     return found

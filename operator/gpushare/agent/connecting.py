@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpushare import names
 from gpushare.errors import UsageError
@@ -17,6 +17,8 @@ from gpushare.host.files import HostFiles
 
 if TYPE_CHECKING:
     from gpushare.kube.cluster import Cluster
+
+_ACCOUNT: Final = "var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def find_library(driver_root: str | None) -> str:
@@ -32,12 +34,12 @@ def find_library(driver_root: str | None) -> str:
 def connect(
     kubeconfig: str, node_name: str, environ: Mapping[str, str], root: Path, log: logging.Logger
 ) -> Cluster | None:
-    """The cluster of this node; None where there are no credentials for one.
+    """The cluster of this node; None where nobody gave credentials for one: no kubeconfig, no service account.
 
     Raises:
         UsageError: a kubeconfig that cannot be used, or a cluster without the node's name.
     """
-    if not kubeconfig and "KUBERNETES_SERVICE_HOST" not in environ:
+    if not kubeconfig and not _has_account(environ, root):
         log.info("no cluster: no GPUNode is written")
         return None
     if not node_name:
@@ -49,3 +51,8 @@ def connect(
     if kubeconfig:
         return LeanCluster(credentials.from_kubeconfig(HostFiles(root).path(kubeconfig)))
     return LeanCluster(credentials.in_cluster(root, environ))
+
+
+def _has_account(environ: Mapping[str, str], root: Path) -> bool:
+    """Whether this is a pod with a service account: one without, as in a static manifest, means that there is no cluster."""
+    return "KUBERNETES_SERVICE_HOST" in environ and (root / _ACCOUNT / "token").exists()

@@ -207,7 +207,8 @@ class Agent:
     async def _follow_file(self) -> None:
         from gpushare.agent import configuration
 
-        await configuration.follow_file(self._files.path(self._options.config_file), self._assign)
+        name = self._options.config_file
+        await configuration.follow_file(self._files.path(name), self._assign, name=name)
 
     def _cluster_works(self, cluster: Cluster) -> list[Callable[[], Awaitable[None]]]:
         from gpushare.agent import configuration

@@ -20,6 +20,13 @@ clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
 """
 
 
+def mount_account(root: Path) -> None:
+    """As far as a kubelet gets that is interrupted."""
+    folder = root / "var/run/secrets/kubernetes.io/serviceaccount"
+    folder.mkdir(parents=True)
+    (folder / "token").write_text("secret")
+
+
 async def run(root: Path, argv: list[str], environ: Mapping[str, str]) -> int:
     """To its end, which for an agent that starts is at once."""
     stop = asyncio.Event()
@@ -33,7 +40,7 @@ async def run(root: Path, argv: list[str], environ: Mapping[str, str]) -> int:
     [
         pytest.param(["--nonsense"], {}, "unknown flag", id="flag"),
         pytest.param([], IN_CLUSTER, "the node's name is not known", id="no node name"),
-        pytest.param([], {**IN_CLUSTER, "NODE_NAME": "n"}, "ca.crt", id="no token"),
+        pytest.param([], {**IN_CLUSTER, "NODE_NAME": "n"}, "ca.crt", id="half an account"),
         pytest.param(["--kubeconfig=/none"], {"NODE_NAME": "n"}, "/none", id="no kubeconfig"),
     ],
 )
@@ -41,6 +48,7 @@ async def test_wrong_usage(
     tmp_path: Path, argv: list[str], environ: dict[str, str], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Ends with 2 and says why."""
+    mount_account(tmp_path)
     assert await run(tmp_path, argv, environ) == 2
     assert [record.message for record in caplog.records] == ["wrong usage"]
     assert reason in caplog.records[0].__dict__["reason"]
@@ -53,9 +61,10 @@ async def test_kubeconfig(tmp_path: Path) -> None:
     assert await run(tmp_path, ["--kubeconfig", "/kubeconfig", "--node-name=n"], {}) == 0
 
 
-async def test_no_cluster(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Said once."""
+@pytest.mark.parametrize("environ", [pytest.param({}, id="no pod"), pytest.param(IN_CLUSTER, id="no account")])
+async def test_no_cluster(tmp_path: Path, environ: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    """Said once; a pod without a service account is no reason to end, and needs no node's name."""
     caplog.set_level(logging.INFO)
 
-    assert await run(tmp_path, [], {}) == 0
+    assert await run(tmp_path, [], environ) == 0
     assert caplog.messages.count("no cluster: no GPUNode is written") == 1

@@ -67,7 +67,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     """A problem of the assignment, with the place."""
     (tmp_path / "binary").write_bytes(b"\xff")
 
-    assert [str(found.problem) for name in ("none", "binary") if (found := read_file(tmp_path / name))] == [
-        f"{tmp_path}/none: cannot be read: No such file or directory",
-        f"{tmp_path}/binary: cannot be read: it is no UTF-8 text",
+    assert [str(read_file(tmp_path / name, name).problem) for name in ("none", "binary")] == [
+        "none: cannot be read: No such file or directory",
+        "binary: cannot be read: it is no UTF-8 text",
     ]

@@ -1,4 +1,4 @@
-"""All volumes of one pod: set up before its containers start, their tokens renewed while they run. Used by the pod's worker."""
+"""All volumes of one pod: set up before its containers start, kept up to date while they run. Used by the pod's worker."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ class PodVolumes:
         return complete
 
     async def renew(self) -> None:
-        """Replaces tokens before they run out, until cancelled; ends where there are none."""
+        """Replaces tokens before they run out, and follows ConfigMaps, until cancelled; ends where there are none."""
         while self._renewals:
             name = min(self._renewals, key=self._renewals.__getitem__)
             await asyncio.sleep(max(0.0, self._renewals[name] - time.time()))
             try:
                 await self._mount(name)
             except GpuShareError as error:
-                self._services.log.warning("cannot renew token", extra={"volume": name, "reason": str(error)})
+                # What is there stays, also where a ConfigMap has gone.
+                self._services.log.warning("cannot renew volume", extra={"volume": name, "reason": str(error)})
                 self._renewals[name] = time.time() + self._services.pace.retry
 
     async def _mount(self, name: str) -> None:
@@ -63,3 +64,5 @@ class PodVolumes:
         self.paths[name] = mounted.path
         if mounted.renew_at is not None:
             self._renewals[name] = mounted.renew_at
+        if "configMap" in volume or "secret" in volume:
+            self._renewals[name] = time.time() + self._services.pace.refresh

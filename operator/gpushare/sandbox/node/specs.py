@@ -101,6 +101,8 @@ class Pace:
     """How long a simulated container runs that ends by itself."""
     retry: float = 2.0
     """Between two tries to mount volumes, or to create a container whose configuration is missing."""
+    refresh: float = 3.0
+    """Between two looks at what mounted ConfigMaps and Secrets hold. A real kubelet takes about a minute."""
     back_off: float = 10.0
     """First pause of CrashLoopBackOff; doubles with each restart."""
     back_off_most: float = 300.0

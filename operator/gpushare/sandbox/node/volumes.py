@@ -94,6 +94,8 @@ def write_files(folder: Path, files: Mapping[str, bytes], mode: int = 0o644) -> 
             old.unlink()
     for name, content in files.items():
         path = folder / name
+        if path.is_file() and path.read_bytes() == content:
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f".{secrets.token_hex(4)}")
         fresh.write_bytes(content)
