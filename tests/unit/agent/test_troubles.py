@@ -271,6 +271,14 @@ def test_next_agent_knows() -> None:
     assert second.sick == []
 
 
+def test_clock_that_jumps() -> None:
+    """The time of day is only told: nothing waits for it."""
+    patient = Patient(t4s(1))
+    patient.troubles.report(Event(uuid=GPU0, xid=31), Moment(text="2099-01-01T00:00:00Z", seconds=patient.seconds))
+
+    assert patient.readings_until_well() * STEP < 60
+
+
 def test_gpu_that_is_lost_while_no_agent_looks() -> None:
     """The next one has never read it, and knows its place all the same."""
     second = Patient(t4s(3)).next()
