@@ -135,6 +135,8 @@ class DeviceWatch:
         self._nvml.start()
         inventory = discovery.read_inventory(self._nvml, self._files)
         uuids = {gpu.index: gpu.uuid for gpu in inventory.gpus}
+        # One that is back after a reset has forgotten who listens.
+        self._listened.intersection_update(uuids.values())
         return Reading(
             inventory=inventory,
             lost=frozenset(index for index in range(self._nvml.count()) if index not in uuids and self._is_lost(index)),

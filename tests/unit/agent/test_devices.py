@@ -201,3 +201,26 @@ async def test_checks_that_are_off(nvml: SimulatedNvml, tmp_path: Path, monkeypa
         await watched.until(lambda: watched.watch.failure == "gone")
 
         assert watched.sick == []
+
+
+class Forgetful(SimulatedNvml):
+    """As a real driver: a GPU that is reset has no listeners any more."""
+
+    def lose(self, index: int) -> None:
+        self._connection.registered.discard(self.gpu(index).uuid)
+        super().lose(index)
+
+
+async def test_gpu_that_is_back_is_listened_to_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or nobody would hear of its next error."""
+    monkeypatch.setattr(devices, "READ_SECONDS", 0.05)
+    nvml = Forgetful.from_mapping(T4S, seed="node")
+    watched = Watched(nvml, tmp_path)
+    async with watched.running():
+        await watched.until(lambda: len(watched.gpus) == 3)
+        nvml.lose(1)
+        await watched.until(lambda: watched.sick == [1])
+        nvml.restore(1)
+        await watched.until(lambda: watched.sick == [])
+        nvml.inject(Event(uuid=watched.gpus[1].uuid, xid=79))
+        await watched.until(lambda: watched.sick == [1])
