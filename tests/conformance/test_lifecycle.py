@@ -11,8 +11,9 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from gpushare.kubelet.server import PluginClient
 from gpushare.kubelet.values import CallFailed, PreferenceRequest
 from support.agents import GPU, Machine, machine
 from support.nvml_library import Stub, write_stub
-from support.recorded_cases import DATA
+from support.recorded_cases import DATA, read_cases
 
 RECORDED = json.loads((DATA / "lifecycle.json").read_text())
 PROGRAM = """
@@ -45,10 +46,13 @@ def stub(tmp_path: Path) -> Stub:
 
 
 @contextlib.asynccontextmanager
-async def agent_of(node: Machine, stub: Stub) -> AsyncIterator[asyncio.subprocess.Process]:
+async def agent_of(
+    node: Machine, stub: Stub, *flags: str, environ: Mapping[str, str] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """One that the test ends in its own way, or that is killed."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, str(node.root), env={**os.environ, **stub.environ},
+        sys.executable, "-c", PROGRAM, str(node.root), *flags,
+        env={**os.environ, **stub.environ, **(environ or {})},
         stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:
@@ -117,6 +121,33 @@ async def test_no_kubelet_yet(node: Machine, stub: Stub) -> None:
         assert process.returncode is RECORDED["no_kubelet_exit_after_8s"]
         node.kubelet.start()
         await until_served(node)
+
+
+async def test_driver_that_fails_at_first(node: Machine, stub: Stub) -> None:
+    """The recorded program ends; ours shows no GPU, and shows them when the driver answers."""
+    assert read_case("t4x4-nvml-initfail")["exit_code_before_stop"] == 1
+    stub.tell("fail nvmlInitWithFlags 9")
+    node.kubelet.start()
+    async with agent_of(node, stub):
+        await node.kubelet.until(lambda: node.kubelet.total(GPU) == 0)
+        stub.tell("unfail nvmlInitWithFlags")
+        await until_served(node)
+
+
+async def test_no_library(node: Machine, stub: Stub) -> None:
+    """Nothing is offered, nothing ends, and it stops well."""
+    case = read_case("t4x4-nolib-nofail")
+    node.kubelet.start()
+    async with agent_of(node, stub, *case["flags"], environ=case["env"]) as process:
+        await node.kubelet.until(lambda: node.kubelet.total(GPU) == 0)
+        assert process.returncode is case["exit_code_before_stop"]
+        process.send_signal(signal.SIGTERM)
+
+        assert await process.wait() == case["exit_code_on_sigterm"]
+
+
+def read_case(name: str) -> dict[str, Any]:
+    return next(case.body for case in read_cases("plugin") if case.name == name)
 
 
 async def test_kubelet_restarts(node: Machine, stub: Stub) -> None:
