@@ -126,11 +126,11 @@ async def test_no_kubelet_yet(node: Machine, stub: Stub) -> None:
 async def test_driver_that_fails_at_first(node: Machine, stub: Stub) -> None:
     """The recorded program ends; ours shows no GPU, and shows them when the driver answers."""
     assert read_case("t4x4-nvml-initfail")["exit_code_before_stop"] == 1
-    stub.tell("fail nvmlInitWithFlags 9")
+    stub.describe(NODE + "fail nvmlInitWithFlags 9\n")
     node.kubelet.start()
     async with agent_of(node, stub):
         await node.kubelet.until(lambda: node.kubelet.total(GPU) == 0)
-        stub.tell("unfail nvmlInitWithFlags")
+        stub.describe(NODE)
         await until_served(node)
 
 
