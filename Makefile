@@ -7,7 +7,10 @@ BIN := $(VENV)/bin
 # T=path and K=expression narrow `make test`.
 T ?= tests
 PYTEST := $(BIN)/python -m pytest -q $(if $(K),-k '$(K)')
-FAST := tests/unit tests/golden tests/conformance tests/integration tests/chart
+# Two halves of about the same length: on two cores they run side by side.
+HALF := tests/unit tests/golden tests/conformance tests/chart
+OTHER_HALF := tests/integration
+FAST := $(HALF) $(OTHER_HALF)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help
@@ -60,7 +63,16 @@ unit: setup ## unit and golden tests
 
 .PHONY: test
 test: setup ## all fast suites; T=path and K=expression narrow
-	$(PYTEST) $(if $(filter tests,$(T)),$(FAST),$(T))
+ifeq ($(T)$(K),tests)
+	@out=$$(mktemp); trap 'rm -f $$out' EXIT; \
+	$(PYTEST) $(OTHER_HALF) >$$out 2>&1 & other=$$!; \
+	echo "$(PYTEST) $(HALF)"; $(PYTEST) $(HALF); half=$$?; \
+	wait $$other; rest=$$?; \
+	echo "$(PYTEST) $(OTHER_HALF)"; cat $$out; \
+	exit $$((half | rest))
+else
+	$(PYTEST) $(T)
+endif
 
 .PHONY: chart
 chart: setup ## the Helm chart, with the real helm: renders, installs, upgrades, uninstalls (needs npm, or HELM=/path/to/helm)
@@ -86,10 +98,6 @@ test-kubectl: setup ## the walk-through with the oldest and the newest kubectl t
 .PHONY: bench
 bench: setup ## figures of docs/benchmarks.md, as a table and as JSON
 	$(BIN)/python -m tests.bench
-
-.PHONY: gpu
-gpu: setup ## what needs a real NVIDIA GPU; says so where there is none
-	$(PYTEST) tests/gpu
 
 .PHONY: image
 image: ## the one image (needs docker or podman: CONTAINER_TOOL=podman)
