@@ -21,8 +21,8 @@ from gpushare.plan.status import PolicyStatus
 
 _STATUS_SECONDS = 1.0
 """The status of one policy is not written more often in the long run."""
-_STATUS_BURST = 10
-"""What a person types, one change after another, is answered at once; a long roll-out is what must be paced."""
+_STATUS_BURST = 30
+"""What a person types, change after change, is answered at once; a long roll-out is what must be paced."""
 _WATCH_SECONDS = 5.0
 """How long a watch may take to tell what a list has shown."""
 
