@@ -42,6 +42,29 @@ RESOURCE_GPU: Final = "nvidia.com/gpu"
 RESOURCE_MIG_PREFIX: Final = "nvidia.com/mig-"
 SUFFIX_RENAMED: Final = ".shared"
 
+# Fractions. Source: HAMi and Alibaba's GPU sharing.
+RESOURCE_GPUMEM: Final = "nvidia.com/gpumem"
+"""MiB of each GPU that a container asks for."""
+RESOURCE_GPUMEM_PERCENTAGE: Final = "nvidia.com/gpumem-percentage"
+RESOURCE_GPUCORES: Final = "nvidia.com/gpucores"
+"""Percent of the compute of each GPU."""
+RESOURCE_PRIORITY: Final = "nvidia.com/priority"
+RESOURCE_ALIYUN_MEM: Final = "aliyun.com/gpu-mem"
+"""Units of memory, GiB unless the node's configuration says otherwise."""
+RESOURCE_ALIYUN_CORE: Final = "aliyun.com/gpu-core.percentage"
+RESOURCE_ALIYUN_COUNT: Final = "aliyun.com/gpu-count"
+"""On a node: its GPUs. As a label of a pod: over how many GPUs its memory is spread."""
+LABEL_ACK_SCHEDULE: Final = "ack.node.gpu.schedule"
+LABEL_ACK_PLACEMENT: Final = "ack.node.gpu.placement"
+LABEL_HAMI_NODE: Final = "gpu"
+"""`on`: a node that HAMi serves."""
+TAINT_FRACTIONS: Final = "gpushare.dev/fractions"
+"""On nodes in the dialect of HAMi, so that pods that ask for whole GPUs keep away."""
+ANNOTATION_DECISION: Final = "gpushare.dev/decision"
+"""On a pod: what the scheduler gave it, as `domain.fractions.Decision` writes it."""
+SCHEDULER: Final = "gpushare-scheduler"
+"""Deployment, service account, and the name of the scheduler that pods with fractions are given to."""
+
 # Objects with fixed names: the same as upstream's, so that one can take the other's place.
 DAEMONSET_DEVICE_PLUGIN: Final = "nvidia-device-plugin-daemonset"
 SERVICE_ACCOUNT_DEVICE_PLUGIN: Final = "nvidia-device-plugin"
@@ -59,6 +82,7 @@ PORT_MPS: Final = 9410
 # Field managers, one a writer.
 MANAGER_CONTROLLER: Final = "gpushare-controller"
 MANAGER_AGENT: Final = "gpushare-agent"
+MANAGER_SCHEDULER: Final = "gpushare-scheduler"
 
 # Own annotations and labels on objects that we create.
 ANNOTATION_HASH: Final = "gpushare.dev/template-hash"
@@ -68,6 +92,7 @@ LABEL_COMPONENT: Final = "app.kubernetes.io/component"
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 KOPF_PREFIX: Final = "gpushare.dev"
 LEASE: Final = "gpushare-controller"
+LEASE_SCHEDULER: Final = "gpushare-scheduler"
 
 # Environment of the processes.
 ENV_NODE_NAME: Final = "NODE_NAME"

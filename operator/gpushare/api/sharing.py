@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from gpushare.domain.devices import MigStrategy
+from gpushare.domain.fractions import FractionMode
 from gpushare.domain.pools import Allocation, Strategy
 
 MAX_RESOURCE_NAME: Final = 63
@@ -127,6 +128,8 @@ class Extension:
     on_shrink: OnShrink = OnShrink.KEEP
     allocation: Allocation | None = None
     """None: what `flags.plugin.sharedDevicesAllocationPolicy` says."""
+    fractions: FractionMode | None = None
+    """None: pods get whole GPUs or equal shares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

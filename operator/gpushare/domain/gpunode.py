@@ -14,6 +14,7 @@ from typing import Any
 
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
+from gpushare.domain.fractions import FractionMode
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import Problem
 
@@ -168,6 +169,12 @@ class ContainerAllocation:
     resource: str
     shares: tuple[int, ...] = ()
     """Share numbers in ascending order; empty where the device is not shared."""
+    pod_uid: str = ""
+    """Told where fractions are served: the scheduler takes a pod for confirmed by it."""
+    memory_mib: int = 0
+    """What the container may use of the GPU's memory; 0: not limited."""
+    cores: int = 0
+    """Percent of the GPU's compute; 0: not limited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +189,8 @@ class GPUNodeStatus:
     devices: tuple[Mapping[str, Any], ...] = ()
     """In the form of the API; built by `agent.publishing` from the inventory."""
     resources: tuple[ResourceStatus, ...] = ()
+    fractions: FractionMode | None = None
+    """How fractions are served by what is in force; None: they are not."""
     labels: Mapping[str, str] = field(default_factory=dict)
     allocations: tuple[ContainerAllocation, ...] = ()
     conditions: tuple[Condition, ...] = ()
@@ -199,6 +208,7 @@ class GPUNodeStatus:
             cuda_version=body.get("cudaVersion", ""),
             devices=tuple(body.get("devices", ())),
             resources=tuple(map(ResourceStatus.from_json, body.get("resources", ()))),
+            fractions=FractionMode.from_json(body["fractions"]) if body.get("fractions") else None,
             labels=dict(body.get("labels", {})),
             allocations=tuple(
                 ContainerAllocation(
@@ -208,6 +218,9 @@ class GPUNodeStatus:
                     container=holder["container"],
                     resource=holder["resource"],
                     shares=tuple(holder.get("shares", ())),
+                    pod_uid=holder.get("podUID", ""),
+                    memory_mib=holder.get("memoryMiB", 0),
+                    cores=holder.get("cores", 0),
                 )
                 for gpu in body.get("allocations", ())
                 for holder in gpu.get("containers", ())
