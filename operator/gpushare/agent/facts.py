@@ -40,6 +40,8 @@ class Facts:
     """Why the driver does not answer; empty when it does."""
     pools: Mapping[str, Pool]
     standings: Mapping[str, Standing]
+    link_problems: Sequence[Problem] = ()
+    """What is odd about the links between GPUs: notes, for no GPU is sick for it."""
     waiting: Mapping[str, str] = field(default_factory=dict)
     """Why the shares of a resource are not offered while its MPS daemon does not run; empty where it does."""
     holders: Sequence[ContainerDevices] = ()

@@ -25,13 +25,14 @@ class Linking:
     def __init__(self, nvml: Nvml, log: logging.Logger) -> None:
         self.topology: Topology | None = None
         """None: not read yet. Replaced as a whole, so that any thread may take it."""
+        self.problems: Sequence[Problem] = ()
+        """What is odd about the links. No GPU is sick for it, and none is read again."""
         self._nvml = nvml
         self._log = log
         self._known: Sequence[tuple[int, str]] = ()
-        self._problems: Sequence[Problem] = ()
 
     def read(self, gpus: Sequence[GPU]) -> bool:
-        """Reads the links between these GPUs unless they are known. True: the topology is another one now.
+        """Reads the links between these GPUs unless they are known. True: there is news of them.
 
         Raises:
             DeviceError: the driver as a whole cannot be asked; what was known stays.
@@ -42,11 +43,12 @@ class Linking:
         read = read_links(self._nvml, gpus)
         # GPUs of which something is missing are asked again next time.
         self._known = wanted if read.is_complete else ()
-        if read.problems != self._problems:
-            self._problems = read.problems
+        news = read.problems != self.problems
+        if news:
+            self.problems = read.problems
             for problem in read.problems:
                 self._log.warning("link between GPUs is odd", extra={"place": problem.path, "reason": problem.message})
         from gpushare.allocation.topology import Topology  # late: with the first links
 
         before, self.topology = self.topology, Topology.of(Inventory(gpus=tuple(gpus), links=read.links))
-        return self.topology != before
+        return news or self.topology != before

@@ -29,6 +29,7 @@ def build_status(facts: Facts) -> dict[str, Any]:
         *find_overuse(facts),
         *find_waiting(facts),
         *inventory.problems,
+        *facts.link_problems,
     )
     cuda = inventory.cuda_version
     held = allocations.build_allocations(facts.holders, facts.pools, inventory)

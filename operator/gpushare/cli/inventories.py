@@ -29,7 +29,7 @@ def read_inventory(file: Path | None, node: str) -> Inventory:
     if node and file is None:
         raise click.UsageError("--node names a node of a scenario: give the scenario with --file")
     inventory = _read_file(file, node) if file is not None else _ask_driver()
-    for problem in inventory.problems:
+    for problem in (*inventory.problems, *inventory.link_problems):
         click.echo(f"warning: {problem}", err=True)
     if not inventory.gpus:
         raise click.ClickException("there is no GPU; describe a node in a file and give it with --file")
@@ -63,4 +63,4 @@ def _ask_driver() -> Inventory:
         raise click.ClickException(f"{error}; describe a node in a file and give it with --file") from error
     finally:
         nvml.stop()
-    return replace(inventory, links=read.links, problems=(*inventory.problems, *read.problems))
+    return replace(inventory, links=read.links, link_problems=read.problems)

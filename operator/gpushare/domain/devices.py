@@ -111,3 +111,5 @@ class Inventory:
     """What could not be read, device by device."""
     links: tuple[Link, ...] = ()
     """What connects each two of them; empty where nobody asked."""
+    link_problems: tuple[Problem, ...] = ()
+    """What is odd about the links, or could not be read of them. The devices themselves are none the worse for it."""

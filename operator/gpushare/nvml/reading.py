@@ -76,8 +76,9 @@ def read_inventory(nvml: Nvml) -> Inventory:
         gpus=gpus,
         driver_version=driver.version,
         cuda_version=driver.cuda_version,
-        problems=(*problems, *read.problems),
+        problems=tuple(problems),
         links=read.links,
+        link_problems=read.problems,
     )
 
 

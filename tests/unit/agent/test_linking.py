@@ -61,12 +61,13 @@ def test_what_fails_is_asked_again(nvml: Asked, caplog: pytest.LogCaptureFixture
     """The next reading may succeed; the same failure is told once."""
     linking = Linking(nvml, logging.getLogger("test"))
     nvml.failure = DeviceError("busy")
-    for _ in range(2):
-        linking.read(gpus_of(nvml, 0, 1))
+    assert [linking.read(gpus_of(nvml, 0, 1)) for _ in range(2)] == [True, False]
     assert [record.message for record in caplog.records] == ["link between GPUs is odd"]
+    assert [str(problem) for problem in linking.problems] == ["gpus[0]: busy"]
 
     nvml.failure = None
     assert linking.read(gpus_of(nvml, 0, 1))
+    assert linking.problems == ()
     assert linking.topology is not None
     assert linking.topology.score(0, 1) == 50
 

@@ -76,6 +76,18 @@ def test_mps(tmp_path: Path) -> None:
     assert status["problems"] == []
 
 
+def test_odd_links(tmp_path: Path) -> None:
+    """A note for people; the GPUs are as ready as before."""
+    odd = Problem(
+        path="gpus[0].nvlink", message="4 NVLinks to GPU 1, which counts 3 back; the lesser number is believed"
+    )
+
+    status = build_status(facts(tmp_path, inventory=t4s(2), link_problems=(odd,)))
+
+    assert conditions(status)["DevicesReady"] == ("True", "Ready", "2 GPUs, driver 550.90.07")
+    assert status["problems"] == [{"path": odd.path, "message": odd.message}]
+
+
 def test_devices(tmp_path: Path) -> None:
     """What people ask about a GPU, and its instances."""
     status = build_status(facts(tmp_path, "", inventory=node(gpu(0), split_gpu(1, "1g.5gb", numa_node=None))))

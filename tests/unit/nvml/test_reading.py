@@ -93,7 +93,8 @@ def test_ends_that_count_differently() -> None:
     read = read_inventory(driver({"nvlink": {1: 4}}, {"nvlink": {0: 3}}))
 
     assert read.links[0].nvlinks == 3
-    assert [str(problem) for problem in read.problems] == [
+    assert read.problems == ()
+    assert [str(problem) for problem in read.link_problems] == [
         "gpus[0].nvlink: 4 NVLinks to GPU 1, which counts 3 back; the lesser number is believed"
     ]
 
@@ -105,7 +106,7 @@ def test_unknown_place() -> None:
     inventory = read_inventory(nvml)
 
     assert inventory.links == (Link(gpus=(0, 1), ancestor=None, nvlinks=2),)
-    assert [str(problem) for problem in inventory.problems] == ["gpus[0]: no topology"]
+    assert [str(problem) for problem in inventory.link_problems] == ["gpus[0]: no topology"]
 
 
 @pytest.mark.parametrize("place", [pytest.param((0,), id="links"), pytest.param((0, 1), id="place")])
