@@ -6,9 +6,9 @@ import asyncio
 import logging
 import time
 
+from gpushare import names
 from gpushare.controller.effects import Effects
 from gpushare.controller.events import EventPoster
-from gpushare.controller.leading import Lease
 from gpushare.controller.looping import Loop
 from gpushare.controller.monitoring import Facts, Monitoring
 from gpushare.controller.operating import Operating
@@ -21,6 +21,7 @@ from gpushare.errors import ClusterRefused, ClusterUnavailable
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.client import FullCluster
 from gpushare.kube.credentials import Credentials
+from gpushare.kube.leading import Lease
 from gpushare.plan.components import Component
 from gpushare.plan.snapshot import Settings
 from gpushare.render import decorate, ordering, templates
@@ -38,7 +39,7 @@ class Controller:
         self._options = options
         self._served = False
         self._leading = False
-        self._lease = Lease(self._cluster, namespace, identity, log=log) if options.leader_elect else None
+        self._lease = Lease(self._cluster, namespace, names.LEASE, identity, log=log) if options.leader_elect else None
         self._store = Store(Settings(namespace=namespace, image=options.image, policy=options.policy))
         self._operating = Operating(credentials, namespace, see=self._see, log=log)
         self._poster = EventPoster(self._cluster, now=_now, log=log)

@@ -1,4 +1,4 @@
-"""Who leads: one Lease, held by the replica whose passes count. Called by `app`.
+"""Who leads: one Lease, held by the replica whose work counts. Used by controller and scheduler, each with a Lease of its own.
 
 The Lease is read at intervals, not watched: what a watch would save are seconds after a crash.
 """
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from gpushare import names
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict
@@ -35,6 +34,7 @@ class Lease:
         self,
         cluster: Cluster,
         namespace: str,
+        name: str,
         identity: str,
         *,
         log: logging.Logger,
@@ -42,7 +42,10 @@ class Lease:
     ) -> None:
         self._cluster = cluster
         self._namespace = namespace
+        self._name = name
         self._identity = identity
+        self.holder = ""
+        """Who led when we last looked: ourselves, another replica, or nobody that we know of."""
         self._log = log
         self._now = now
         self._seen: tuple[str, float] = ("", 0.0)
@@ -53,12 +56,12 @@ class Lease:
         told = ""
         while True:
             try:
-                holder = await self._try()
+                holder = await self._look()
             except (ClusterUnavailable, ClusterRefused, Conflict) as error:
                 self._log.warning("cannot take the lease", extra={"reason": str(error)})
             else:
                 if holder == self._identity:
-                    self._log.info("leading", extra={"lease": names.LEASE})
+                    self._log.info("leading", extra={"lease": self._name})
                     return
                 if holder != told:
                     self._log.info("another replica leads", extra={"holder": holder})
@@ -73,13 +76,13 @@ class Lease:
             await asyncio.sleep(_RENEW_SECONDS if clock() - renewed < _RENEW_SECONDS else 1.0)
             try:
                 async with asyncio.timeout(_RENEW_SECONDS):
-                    if await self._try() != self._identity:
+                    if await self._look() != self._identity:
                         break
             except (ClusterUnavailable, ClusterRefused, Conflict, TimeoutError) as error:
                 self._log.warning("cannot renew the lease", extra={"reason": str(error)})
             else:
                 renewed = clock()
-        self._log.warning("no longer leading", extra={"lease": names.LEASE})
+        self._log.warning("no longer leading", extra={"lease": self._name})
 
     async def release(self) -> None:
         """Lets the next one lead at once. A failure only means that it has to wait."""
@@ -96,6 +99,10 @@ class Lease:
             spec = {key: value for key, value in lease["spec"].items() if key != "holderIdentity"}
             await self._cluster.replace({**lease, "spec": {**spec, "leaseDurationSeconds": 1}})
 
+    async def _look(self) -> str:
+        self.holder = await self._try()
+        return self.holder
+
     async def _try(self) -> str:
         """Takes or renews the Lease where that is allowed. Returns who holds it now."""
         lease = await self._get()
@@ -111,7 +118,7 @@ class Lease:
         return self._identity
 
     async def _get(self) -> Manifest | None:
-        return await self._cluster.get(manifests.LEASE, names.LEASE, self._namespace)
+        return await self._cluster.get(manifests.LEASE, self._name, self._namespace)
 
     def _has_run_out(self, lease: Manifest) -> bool:
         spec, version = lease["spec"], str(lease["metadata"].get("resourceVersion", ""))
@@ -138,7 +145,7 @@ class Lease:
         return {
             "apiVersion": manifests.LEASE.api_version,
             "kind": manifests.LEASE.kind,
-            "metadata": {"name": names.LEASE, "namespace": self._namespace},
+            "metadata": {"name": self._name, "namespace": self._namespace},
             "spec": {
                 "holderIdentity": self._identity,
                 "leaseDurationSeconds": _DURATION_SECONDS,

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpushare.controller import leading
-from gpushare.controller.leading import Lease
+from gpushare import names
 from gpushare.domain import manifests
 from gpushare.errors import ClusterUnavailable
+from gpushare.kube import leading
+from gpushare.kube.leading import Lease
 from support.memory_cluster import MemoryCluster
 
 NAMESPACE = "gpu-operator"
@@ -29,16 +30,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lease(cluster: MemoryCluster, identity: str) -> Lease:
-    return Lease(cluster, NAMESPACE, identity, log=logging.getLogger("test"), now=lambda: NOW)
+    return Lease(cluster, NAMESPACE, names.LEASE, identity, log=logging.getLogger("test"), now=lambda: NOW)
 
 
 def spec(cluster: MemoryCluster) -> dict:
-    return cluster.now(manifests.LEASE, "gpushare-controller", NAMESPACE)["spec"]
+    return cluster.now(manifests.LEASE, names.LEASE, NAMESPACE)["spec"]
 
 
 async def held(cluster: MemoryCluster, holder: str, **fields: object) -> None:
     await lease(cluster, holder).acquire()
-    stored = cluster.now(manifests.LEASE, "gpushare-controller", NAMESPACE)
+    stored = cluster.now(manifests.LEASE, names.LEASE, NAMESPACE)
     stored["spec"] |= fields
 
 
@@ -124,3 +125,26 @@ async def test_release(cluster: MemoryCluster) -> None:
     await lease(cluster, "two").acquire()
     await one.release()
     assert spec(cluster)["holderIdentity"] == "two"
+
+
+async def test_holder(cluster: MemoryCluster) -> None:
+    """Who waits knows who leads, so that it can pass on what only the leader may answer."""
+    await held(cluster, "one")
+    two = lease(cluster, "two")
+    waiting = asyncio.create_task(two.acquire())
+    await asyncio.sleep(0.01)
+    assert two.holder == "one"
+
+    await lease(cluster, "one").release()
+    await waiting
+
+    assert two.holder == "two"
+
+
+async def test_two_elections(cluster: MemoryCluster) -> None:
+    """Controller and scheduler elect apart from each other."""
+    await lease(cluster, "one").acquire()
+
+    await Lease(cluster, NAMESPACE, names.LEASE_SCHEDULER, "two", log=logging.getLogger("test")).acquire()
+
+    assert spec(cluster)["holderIdentity"] == "one"
