@@ -1,4 +1,4 @@
-"""ClusterPolicy as far as it is managed here: a tolerant model, the meaning of what is left out, and image references.
+"""ClusterPolicy as far as it is managed here: a tolerant model, and the meaning of what is left out.
 
 Tolerant, since every existing policy must apply unchanged: unknown fields are ignored, a null is the same as nothing, and
 only `spec.devicePlugin` must be there. Called by `plan`, which holds everything as it is where this gives no policy.
@@ -13,9 +13,8 @@ from typing import Any, Final, Literal
 import pydantic
 from pydantic.alias_generators import to_camel
 
-from gpushare import names
 from gpushare.domain.manifests import Manifest
-from gpushare.errors import ConfigurationError, Problem
+from gpushare.errors import Problem
 
 ON_WHEN_ABSENT: Final = frozenset(
     {"driver", "toolkit", "device_plugin", "dcgm", "dcgm_exporter", "gfd", "mig_manager", "cdi"}
@@ -38,9 +37,14 @@ class _Part(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _null_is_nothing(cls, data: Any) -> Any:
-        # Policies in the field hold nulls where the schema has objects; an old CRD lets them through.
-        return {key: value for key, value in data.items() if value is not None} if isinstance(data, Mapping) else data
+    def _empty_is_nothing(cls, data: Any) -> Any:
+        # Policies in the field hold nulls where the schema has objects; an old CRD lets them through. And an empty text is
+        # as good as none, as it is for every program in Go: who clears a field wants its default back.
+        return (
+            {key: value for key, value in data.items() if value not in (None, "")}
+            if isinstance(data, Mapping)
+            else data
+        )
 
 
 class Switch(_Part):
@@ -98,10 +102,27 @@ class DevicePlugin(Operand):
     mps: Mps = Mps()
 
 
+class ServiceMonitor(Switch):
+    """How Prometheus reads the metrics of what the operator runs; without effect where its kind does not exist."""
+
+    interval: str = ""
+    scrape_timeout: str = ""
+    honor_labels: bool | None = None
+    additional_labels: dict[str, str] = {}
+    relabelings: tuple[dict[str, Any] | None, ...] = ()
+
+
+class Metrics(_Part):
+    """Metrics of what the operator runs."""
+
+    service_monitor: ServiceMonitor = ServiceMonitor()
+
+
 class Operator(_Part):
     """Settings of the operator itself."""
 
     runtime_class: str = "nvidia"
+    metrics: Metrics = Metrics()
 
 
 class RollingUpdate(_Part):
@@ -149,6 +170,10 @@ class HostPaths(_Part):
     kubelet_root_dir: str = "/var/lib/kubelet"
 
 
+class PodSecurity(Switch):
+    """Whether the operator's namespace is labelled to let privileged pods in."""
+
+
 class SandboxWorkloads(Switch):
     """Virtual machines with GPUs."""
 
@@ -164,6 +189,7 @@ class ClusterPolicy(_Part):
     gfd: Switch = Switch()
     mig: Mig = Mig()
     cdi: Cdi = Cdi()
+    psa: PodSecurity = PodSecurity()
     host_paths: HostPaths = HostPaths()
     sandbox_workloads: SandboxWorkloads = SandboxWorkloads()
     toolkit: Toolkit = Toolkit()
@@ -209,9 +235,25 @@ def parse_policy(manifest: Manifest) -> ParsedPolicy:
     if isinstance(spec, Mapping) and spec.get("devicePlugin") is None:
         return ParsedPolicy(policy=None, problems=(_absent("spec.devicePlugin"),))
     try:
-        return ParsedPolicy(policy=ClusterPolicy.model_validate(spec))
+        policy = ClusterPolicy.model_validate(spec)
     except pydantic.ValidationError as error:
         return ParsedPolicy(policy=None, problems=tuple(map(_problem_of, error.errors())))
+    problems = _contradictions(policy)
+    return ParsedPolicy(policy=None if problems else policy, problems=problems)
+
+
+def _contradictions(policy: ClusterPolicy) -> tuple[Problem, ...]:
+    """What NVIDIA's operator refuses too, but only when it starts."""
+    if not policy.cdi.nri_plugin_enabled:
+        return ()
+    return tuple(
+        Problem(
+            path="spec.cdi.nriPluginEnabled",
+            message=f"needs {needed}, which the policy switches off; set one of the two to the other",
+        )
+        for component, needed in (("cdi", "cdi.enabled"), ("toolkit", "toolkit.enabled"))
+        if not policy.is_enabled(component)
+    )
 
 
 def _absent(path: str) -> Problem:
@@ -243,48 +285,3 @@ def _problem_of(error: Any) -> Problem:
     found = repr(error["input"])[:60]
     message = f"expected {expected}, found {found}" if expected else f"{error['msg'].lower()}, found {found}"
     return Problem(path=path, message=message)
-
-
-def resolve_image(operand: Operand, path: str, fallback: str) -> str:
-    """The image reference of a component: its three fields, only `image` as a full reference, or the fallback.
-
-    Same order of decision as NVIDIA's operator, and as there some but not all fields are an error that the fallback does
-    not heal.
-
-    Raises:
-        ConfigurationError: a partial specification, or nothing at all.
-    """
-    fields = {"repository": operand.repository, "image": operand.image, "version": operand.version}
-    given = [name for name, value in fields.items() if value]
-    if given == ["image"]:
-        return operand.image
-    if len(given) == len(fields):
-        separator = "@" if operand.version.startswith("sha256:") else ":"
-        return f"{operand.repository}/{operand.image}{separator}{operand.version}"
-    if given:
-        lacking = " and ".join(name for name, value in fields.items() if not value)
-        raise ConfigurationError(
-            [
-                Problem(
-                    path=path,
-                    message=f"invalid image specification, without {lacking}; write repository, image and version, "
-                    "only image as a full reference, or none of them",
-                )
-            ]
-        )
-    if not fallback:
-        raise ConfigurationError(
-            [
-                Problem(
-                    path=path,
-                    message=f"no image: the policy names none, and {names.ENV_DEVICE_PLUGIN_IMAGE} of the operator is empty",
-                )
-            ]
-        )
-    return fallback
-
-
-def is_own_image(reference: str) -> bool:
-    """Whether an image is a build of this project, whatever registry, tag or digest it has."""
-    repository = reference.partition("@")[0].rpartition("/")[2]
-    return repository.partition(":")[0] == names.IMAGE

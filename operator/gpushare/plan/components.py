@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gpushare import names
-from gpushare.api import agent_flags, clusterpolicy, flags
+from gpushare.api import agent_flags, flags, images
 from gpushare.api.clusterpolicy import ClusterPolicy, DaemonSets
 from gpushare.domain import manifests
 from gpushare.domain.manifests import ObjectKey
@@ -83,7 +83,7 @@ def build_device_plugin(snapshot: Snapshot, active: Policy, policy: ClusterPolic
     problems: list[Problem] = []
     image = ""
     try:
-        image = clusterpolicy.resolve_image(policy.device_plugin, "spec.devicePlugin", snapshot.settings.image)
+        image = images.resolve_image(policy.device_plugin, "spec.devicePlugin", snapshot.settings.image)
     except ConfigurationError as error:
         problems += error.problems
     env = build_environment(policy)
@@ -91,7 +91,7 @@ def build_device_plugin(snapshot: Snapshot, active: Policy, policy: ClusterPolic
     if problems:
         return Built(problems=tuple(problems))
     notes = list(find_notes(policy))
-    if not clusterpolicy.is_own_image(image) and snapshot.settings.image:
+    if not images.is_own_image(image) and snapshot.settings.image:
         notes.append(f"spec.devicePlugin: {image} is not used; the agent runs {snapshot.settings.image}")
         image = snapshot.settings.image
     component = Component(

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from gpushare.api.clusterpolicy import ClusterPolicy, parse_policy, resolve_image
+from gpushare.api.clusterpolicy import ClusterPolicy, parse_policy
 from gpushare.api.documents import MAX_MANIFEST_BYTES, Document, path_of, read_document, split_documents
+from gpushare.api.images import resolve_image
 from gpushare.api.parsing import parse_sharing
 from gpushare.api.sharing import SharingConfig
 from gpushare.domain import manifests

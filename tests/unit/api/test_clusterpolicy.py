@@ -9,8 +9,7 @@ import yaml
 
 from gpushare import data
 from gpushare.api import clusterpolicy
-from gpushare.api.clusterpolicy import ClusterPolicy, Operand, parse_policy, resolve_image
-from gpushare.errors import ConfigurationError
+from gpushare.api.clusterpolicy import ClusterPolicy, parse_policy
 
 
 def parsed(**spec: Any) -> ClusterPolicy:
@@ -26,6 +25,14 @@ def test_nulls_and_strangers() -> None:
     )
 
     assert policy == parsed()
+
+
+def test_empty_is_nothing() -> None:
+    """Who clears a field gets its default back, as from a program in Go."""
+    cleared = {"hostPaths": {"driverInstallDir": "", "kubeletRootDir": "", "rootFS": ""}, "operator": {"runtimeClass": ""},
+               "toolkit": {"installDir": ""}, "devicePlugin": {"mps": {"root": ""}}}  # fmt: skip
+
+    assert parsed(**cleared) == parsed()
 
 
 @pytest.mark.parametrize(
@@ -50,6 +57,14 @@ def test_nulls_and_strangers() -> None:
         pytest.param(
             {"spec": {"devicePlugin": {}, "daemonsets": {"labels": ["a"]}}}, "spec.daemonsets.labels",
             "expected an object", id="no object",
+        ),
+        pytest.param(
+            {"spec": {"devicePlugin": {}, "cdi": {"nriPluginEnabled": True}, "toolkit": {"enabled": False}}},
+            "spec.cdi.nriPluginEnabled", "needs toolkit.enabled", id="NRI without the toolkit",
+        ),
+        pytest.param(
+            {"spec": {"devicePlugin": {}, "cdi": {"enabled": False, "nriPluginEnabled": True}}},
+            "spec.cdi.nriPluginEnabled", "needs cdi.enabled", id="NRI without CDI",
         ),
         pytest.param(
             {"spec": {"devicePlugin": {"args": "--x"}}}, "spec.devicePlugin.args", "expected a list", id="no list",
@@ -94,57 +109,6 @@ def test_unmanaged() -> None:
 
     assert parsed(**machines).unmanaged() == ("toolkit", "dcgm", "dcgmExporter", "migManager")
     assert parsed(**machines, sandboxWorkloads={"enabled": True}).unmanaged()[-2:] == ("vfioManager", "ccManager")
-
-
-DIGEST = "sha256:" + "0" * 64
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        pytest.param({}, "fallback:1", id="nothing"),
-        pytest.param({"image": "r/i:t"}, "r/i:t", id="a full reference"),
-        pytest.param({"repository": "r", "image": "i", "version": "t"}, "r/i:t", id="a tag"),
-        pytest.param({"repository": "r", "image": "i", "version": DIGEST}, f"r/i@{DIGEST}", id="a digest"),
-    ],
-)
-def test_image(fields: dict[str, str], expected: str) -> None:
-    """All three fields, one, or none."""
-    assert expected == resolve_image(Operand(**fields), "spec.x", "fallback:1")
-
-
-@pytest.mark.parametrize(
-    ("fields", "fallback", "text"),
-    [
-        pytest.param({"repository": "r"}, "fallback:1", "without image and version", id="only a repository"),
-        pytest.param({"version": "t"}, "fallback:1", "without repository and image", id="only a version"),
-        pytest.param({"repository": "r", "image": "i"}, "fallback:1", "without version", id="no version"),
-        pytest.param({}, "", "DEVICE_PLUGIN_IMAGE", id="nothing at all"),
-    ],
-)
-def test_image_refused(fields: dict[str, str], fallback: str, text: str) -> None:
-    """Half a reference is an error that names the component; the fallback does not heal it."""
-    with pytest.raises(ConfigurationError, match=r"spec\.x: ") as caught:
-        resolve_image(Operand(**fields), "spec.x", fallback)
-
-    assert text in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("reference", "own"),
-    [
-        pytest.param("gpu-sharing-operator", True, id="bare"),
-        pytest.param("registry.example:5000/a/gpu-sharing-operator:1.0", True, id="registry with a port"),
-        pytest.param(f"registry.example/gpu-sharing-operator@{DIGEST}", True, id="digest"),
-        pytest.param(f"registry.example/gpu-sharing-operator:1@{DIGEST}", True, id="tag and digest"),
-        pytest.param("registry.example/k8s-device-plugin:v0.20.0", False, id="NVIDIA's"),
-        pytest.param("registry.example/gpu-sharing-operator/other:1", False, id="a folder of our name"),
-        pytest.param("registry.example/gpu-sharing-operator-fork:1", False, id="a longer name"),
-    ],
-)
-def test_own_image(reference: str, own: bool) -> None:
-    """Any registry, any tag."""
-    assert own is clusterpolicy.is_own_image(reference)
 
 
 def _schema_of(path: list[str]) -> dict[str, Any]:
