@@ -176,7 +176,7 @@ async def test_node_status_door(api: EmbeddedApi) -> None:
 
 async def test_not_imitated(api: EmbeddedApi) -> None:
     """What has no effect here is stored, and whoever writes the first one is told."""
-    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
     for name, warned in (("a", True), ("b", False)):
         answer = await api.send(
             "POST", path, {"metadata": {"name": name}, "spec": {"validations": [{"expression": "true"}]}}

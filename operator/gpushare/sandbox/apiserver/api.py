@@ -16,6 +16,7 @@ from gpushare.sandbox.apiserver.access.reviews import Reviewer
 from gpushare.sandbox.apiserver.handling.admission import Admission
 from gpushare.sandbox.apiserver.handling.deleting import Deleter
 from gpushare.sandbox.apiserver.handling.dispatching import Objects
+from gpushare.sandbox.apiserver.handling.policies import Policies
 from gpushare.sandbox.apiserver.handling.subresources import Fetch, Subresources
 from gpushare.sandbox.apiserver.handling.writing import Writer
 from gpushare.sandbox.apiserver.protocol import discovery, openapi
@@ -61,7 +62,9 @@ class Api:
         self.authenticator = Authenticator(self.store)
         self.authorizer = Authorizer(self.store)
         self.trouble = Trouble()
-        writer, deleter = Writer(self.store, Admission(self.store, self.authorizer, log)), Deleter(self.store)
+        policies = Policies(self.store)
+        writer = Writer(self.store, Admission(self.store, self.authorizer, log), policies)
+        deleter = Deleter(self.store)
         self.collector = Collector(
             store=self.store, registry=self.registry, writer=writer, deleter=deleter, ca_pem=ca_pem, log=log
         )
@@ -70,6 +73,7 @@ class Api:
             store=self.store,
             writer=writer,
             deleter=deleter,
+            policies=policies,
             reviewer=Reviewer(self.authenticator, self.authorizer),
             subresources=Subresources(
                 store=self.store, writer=writer, deleter=deleter, authenticator=self.authenticator, fetch=fetch

@@ -9,8 +9,10 @@ from typing import Any
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors, statuses
 from gpushare.sandbox.apiserver.access.reviews import Reviewer
-from gpushare.sandbox.apiserver.handling import watching
+from gpushare.sandbox.apiserver.handling import attempts, watching
+from gpushare.sandbox.apiserver.handling.attempts import Attempt
 from gpushare.sandbox.apiserver.handling.deleting import DeleteOptions, Deleter
+from gpushare.sandbox.apiserver.handling.policies import Policies
 from gpushare.sandbox.apiserver.handling.reading import Reader
 from gpushare.sandbox.apiserver.handling.subresources import Subresources
 from gpushare.sandbox.apiserver.handling.writing import Write, Writer
@@ -38,6 +40,7 @@ class Objects:
     store: Store
     writer: Writer
     deleter: Deleter
+    policies: Policies
     reviewer: Reviewer
     subresources: Subresources
 
@@ -65,9 +68,9 @@ class Objects:
             case "patch":
                 answer = self._patch(resource, target, request, _write(request, user))
             case "delete":
-                answer = self._delete(resource, target, request)
+                answer = self._delete(resource, target, request, user)
             case _:
-                answer = self._delete_collection(resource, target, request)
+                answer = self._delete_collection(resource, target, request, user)
         return answer
 
     async def _answer_subresource(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
@@ -148,19 +151,37 @@ class Objects:
         record, created = self.writer.apply(resource, place, config, write, force=bool(request.flag("force")))
         return presenting.one(resource, record, request, 201 if created else 200, write.warnings)
 
-    def _delete(self, resource: Resource, target: Target, request: Request) -> Answer:
+    def _delete(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
         options = DeleteOptions.parse(bodies.read_options(request), request.query)
+        warnings = self._check_delete(resource, self._find(resource, target), request, user)
         record, gone = self.deleter.delete(resource, _place(resource, target), target.name, options)
         if gone and not resource.returns_deleted:
-            return Response.of(statuses.success(resource, record.name, record.object["metadata"]["uid"]))
-        return presenting.one(resource, record, request)
+            return Response.of(
+                statuses.success(resource, record.name, record.object["metadata"]["uid"]), warnings=warnings
+            )
+        return presenting.one(resource, record, request, 200, warnings)
 
-    def _delete_collection(self, resource: Resource, target: Target, request: Request) -> Answer:
+    def _delete_collection(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
         options = DeleteOptions.parse(bodies.read_options(request), request.query)
         records = Reader(self.store).select(resource, _scope(resource, target), request)
         for record in records:
+            self._check_delete(resource, record, request, user)
             self.deleter.delete(resource, record.namespace, record.name, options)
         return presenting.many(resource, records, request, {"resourceVersion": str(self.store.version)})
+
+    def _check_delete(self, resource: Resource, record: Record, request: Request, user: User) -> list[str]:
+        """What policies warn of. Raises `ApiError` for what they refuse."""
+        warnings: list[str] = []
+        attempt = Attempt(
+            operation=attempts.DELETE,
+            resource=resource.stored,
+            user=user,
+            new=None,
+            old=record.object,
+            dry_run=request.dry_run,
+        )
+        self.policies.check(attempt, warnings)
+        return warnings
 
 
 def _place(resource: Resource, target: Target) -> str:

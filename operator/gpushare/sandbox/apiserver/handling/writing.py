@@ -1,7 +1,8 @@
 """Create and update: what every write goes through before it is stored.
 
 POST, PUT, each kind of patch and server-side apply bring a new state of an object; from there on they share one way:
-metadata that clients cannot change, decoding against the schema, defaults, admission, validation, ownership of fields.
+metadata that clients cannot change, decoding against the schema, defaults, admission, validation, policies, ownership of
+fields.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.handling import metadata, preparing
+from gpushare.sandbox.apiserver.handling import attempts, metadata, preparing
 from gpushare.sandbox.apiserver.handling.admission import Admission
+from gpushare.sandbox.apiserver.handling.attempts import Attempt
+from gpushare.sandbox.apiserver.handling.policies import Policies
 from gpushare.sandbox.apiserver.objects import custom_defaults, decoding, defaults, times
 from gpushare.sandbox.apiserver.objects.jsonvalues import copied
 from gpushare.sandbox.apiserver.patching import applying, managed_fields
@@ -48,6 +51,7 @@ class Writer:
 
     store: Store
     admission: Admission
+    policies: Policies
 
     def create(self, resource: Resource, namespace: str, obj: Manifest, write: Write) -> Record:
         """A new object. Raises `ApiError`."""
@@ -123,6 +127,16 @@ class Writer:
         self.admission.admit(kept, new, old, write.user, write.warnings)
         if causes := checking.check(resource, new, old, write.subresource):
             raise statuses.invalid(kept.kind, kept.group, new["metadata"]["name"], causes)
+        attempt = Attempt(
+            operation=attempts.CREATE if old is None else attempts.UPDATE,
+            resource=kept,
+            user=write.user,
+            new=new,
+            old=old,
+            subresource=write.subresource,
+            dry_run=write.dry_run,
+        )
+        self.policies.check(attempt, write.warnings)
 
 
 def _decoded(resource: Resource, obj: Manifest, write: Write) -> Manifest:

@@ -9,11 +9,21 @@ from typing import Final, TypeAlias
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NODES, PODS, Key, Resource
 from gpushare.sandbox.apiserver.statuses import Cause
-from gpushare.sandbox.apiserver.validation import access, custom, definitions, kinds, metadata, pods, workloads
+from gpushare.sandbox.apiserver.validation import (
+    access,
+    custom,
+    definitions,
+    kinds,
+    metadata,
+    pods,
+    policies,
+    workloads,
+)
 
 _Check: TypeAlias = Callable[[Manifest], Iterator[Cause]]
 _UpdateCheck: TypeAlias = Callable[[Manifest, Manifest], Iterator[Cause]]
 
+_ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _CHECKS: Final[Mapping[Key, _Check]] = {
     PODS: pods.check_pod,
@@ -33,6 +43,8 @@ _CHECKS: Final[Mapping[Key, _Check]] = {
     (_RBAC, "rolebindings"): partial(access.check_binding, kinds=("Role", "ClusterRole")),
     (_RBAC, "clusterrolebindings"): partial(access.check_binding, kinds=("ClusterRole",)),
     CUSTOM_RESOURCE_DEFINITIONS: definitions.check,
+    (_ADMISSION, "validatingadmissionpolicies"): policies.check_policy,
+    (_ADMISSION, "validatingadmissionpolicybindings"): policies.check_binding,
 }
 _UPDATE_CHECKS: Final[Mapping[Key, _UpdateCheck]] = {
     PODS: pods.check_update,

@@ -33,7 +33,9 @@ def evaluate(expression: str, variables: Mapping[str, object]) -> object:
     Variables hold what JSON holds; a field that an object does not have is an error, as on a real server, unless the
     expression asks for it by `has()` or `.?`.
     """
-    found = _compiled(expression, frozenset(variables)).eval(data=variables)
+    # Only what the text can mean: the library copies all that it is given, and objects are large.
+    named = {name: value for name, value in variables.items() if name in expression}
+    found = _compiled(expression, frozenset(variables)).eval(data=named)
     try:
         if found.type() == cel.Type.ERROR:
             raise ExpressionError(_text_of(found.value()))
