@@ -13,8 +13,8 @@ from pathlib import Path
 
 from gpushare.controller import options as options_
 from gpushare.controller.options import Options
-from gpushare.controller.placing import find_place
 from gpushare.errors import UsageError
+from gpushare.kube.placing import find_place
 from gpushare.serving.processes import WRONG_USAGE, Command, Signals
 
 _COMMAND = Command(name="controller", usage=options_.help_text)

@@ -15,9 +15,9 @@ from typing import Final, NoReturn
 
 from gpushare import names
 from gpushare.controller.cleaning import Cleaning
-from gpushare.controller.placing import find_place
 from gpushare.errors import UsageError
 from gpushare.kube.lean import LeanCluster
+from gpushare.kube.placing import find_place
 from gpushare.serving.processes import WRONG_USAGE, Command, Signals
 
 _FAILED: Final = 1

@@ -7,16 +7,17 @@ import time
 from collections.abc import Callable, Iterable
 
 from gpushare.controller.effects import Effects
-from gpushare.controller.events import EventPoster
 from gpushare.controller.pacing import Pace
 from gpushare.controller.searching import ConfigMapSearch
 from gpushare.controller.snapshotting import WATCHED, Store
 from gpushare.domain import manifests
+from gpushare.domain.events import EventNote, EventType
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict, GpuShareError
 from gpushare.kube.cluster import Cluster
+from gpushare.kube.events import EventPoster
 from gpushare.plan import policies
 from gpushare.plan.build import Plan, build_plan
-from gpushare.plan.events import EventNote, EventType, Standing
+from gpushare.plan.events import Standing
 from gpushare.plan.status import PolicyStatus
 
 _STATUS_SECONDS = 1.0

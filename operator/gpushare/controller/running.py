@@ -8,7 +8,6 @@ import time
 
 from gpushare import names
 from gpushare.controller.effects import Effects
-from gpushare.controller.events import EventPoster
 from gpushare.controller.looping import Loop
 from gpushare.controller.monitoring import Facts, Monitoring
 from gpushare.controller.operating import Operating
@@ -21,6 +20,7 @@ from gpushare.errors import ClusterRefused, ClusterUnavailable
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.client import FullCluster
 from gpushare.kube.credentials import Credentials
+from gpushare.kube.events import EventPoster, Source
 from gpushare.kube.leading import Lease
 from gpushare.plan.components import Component
 from gpushare.plan.snapshot import Settings
@@ -42,7 +42,9 @@ class Controller:
         self._lease = Lease(self._cluster, namespace, names.LEASE, identity, log=log) if options.leader_elect else None
         self._store = Store(Settings(namespace=namespace, image=options.image, policy=options.policy))
         self._operating = Operating(credentials, namespace, see=self._see, log=log)
-        self._poster = EventPoster(self._cluster, now=_now, log=log)
+        self._poster = EventPoster(
+            self._cluster, source=Source(names.MANAGER_CONTROLLER, names.CONTROLLER), now=_now, log=log
+        )
         reconciler = Reconciler(
             self._cluster,
             self._store,

@@ -13,6 +13,7 @@ from gpushare import names
 from gpushare.api.clusterpolicy import ClusterPolicy, parse_policy
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
+from gpushare.domain.events import EventNote
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import (
     assignments,
@@ -28,7 +29,7 @@ from gpushare.plan import (
 )
 from gpushare.plan.catalogs import Catalog
 from gpushare.plan.components import Built, Component
-from gpushare.plan.events import EventNote, Note, Standing, Topic
+from gpushare.plan.events import Note, Standing, Topic
 from gpushare.plan.fleet import Fleet, GPUNodeConditions, GPUNodeRemoval, GPUNodeSpec
 from gpushare.plan.nodes import NodeLabels
 from gpushare.plan.snapshot import LiveObject, Policy, Snapshot

@@ -8,50 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
+from gpushare.domain.events import EventNote, EventType
 from gpushare.domain.gpunode import DEVICES_READY
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import status
 from gpushare.plan.assignments import Assignment, describe
 from gpushare.plan.rollouts import Phase, Progress, title_of
 from gpushare.plan.snapshot import Node, Policy
-
-CLUSTER_EVENTS: Final = "default"
-"""Where Kubernetes keeps the Events of objects without a namespace; `kubectl describe` looks nowhere else."""
-
-
-class EventType(StrEnum):
-    """The two that Kubernetes knows."""
-
-    NORMAL = "Normal"
-    WARNING = "Warning"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventNote:
-    """One Event to post."""
-
-    regarding: ObjectKey
-    uid: str
-    """Empty where the object does not exist, or is only known by name."""
-    reason: str
-    type: EventType
-    message: str
-
-    @property
-    def namespace(self) -> str:
-        """Where the Event itself is."""
-        return self.regarding.namespace or CLUSTER_EVENTS
-
-    @property
-    def says(self) -> tuple[str, EventType, str]:
-        """What a person reads."""
-        return self.reason, self.type, self.message
-
 
 Topic: TypeAlias = tuple[ObjectKey, str]
 """What a note is about: an object, and what of it."""

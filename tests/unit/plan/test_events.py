@@ -9,11 +9,12 @@ import pytest
 
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
+from gpushare.domain.events import EventNote, EventType
 from gpushare.domain.gpunode import DEVICES_READY, revision_of
 from gpushare.domain.manifests import ObjectKey
 from gpushare.errors import Problem
 from gpushare.plan.build import build_plan
-from gpushare.plan.events import EventNote, EventType, Note, build_events
+from gpushare.plan.events import Note, build_events
 from gpushare.plan.snapshot import Snapshot
 from support.snapshots import (
     CONFIG,

@@ -1,6 +1,6 @@
-"""Posting Events in the forms that kubectl shows. The notes come from `plan.events`; called by `reconciling`.
+"""Posting Events in the forms that kubectl shows. Used by controller and scheduler.
 
-Posted in the background: they are for people, and no pass waits for them or fails with them.
+Posted in the background: they are for people, and no work waits for them or fails with them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import hashlib
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from gpushare import names
 from gpushare.domain import manifests
+from gpushare.domain.events import EventNote
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import Conflict
 from gpushare.kube import applying
 from gpushare.kube.cluster import Cluster
-from gpushare.plan.events import EventNote
 
 _REMEMBERED = 4096
 """Events that are known to exist already, with their counts."""
@@ -28,11 +28,22 @@ _LONGEST_NAME = 200
 _AT_ONCE = 4
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Who says it."""
+
+    component: str
+    """Its field manager."""
+    instance: str
+    """Its Deployment."""
+
+
 class EventPoster:
     """Posts notes, one after the other; the same note again counts up instead of standing there twice."""
 
-    def __init__(self, cluster: Cluster, *, now: Callable[[], str], log: logging.Logger) -> None:
+    def __init__(self, cluster: Cluster, *, source: Source, now: Callable[[], str], log: logging.Logger) -> None:
         self._cluster = cluster
+        self._source = source
         self._now = now
         self._log = log
         self._waiting: deque[EventNote] = deque(maxlen=_WAITING)
@@ -57,7 +68,7 @@ class EventPoster:
                 self._log.warning("events not posted", extra={"count": len(failures), "reason": str(failures[0])})
 
     async def _post(self, note: EventNote) -> None:
-        manifest = build_event(note, self._now())
+        manifest = build_event(note, self._source, self._now())
         key = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
         if key not in self._counts:
             try:
@@ -87,7 +98,7 @@ class EventPoster:
             self._counts.popitem(last=False)
 
 
-def build_event(note: EventNote, now: str) -> Manifest:
+def build_event(note: EventNote, source: Source, now: str) -> Manifest:
     """The Event of a note, named after what it says, so that the same note finds it again.
 
     `involvedObject` has a namespace only where the object has one: `kubectl describe` of a cluster-scoped object finds an
@@ -116,9 +127,9 @@ def build_event(note: EventNote, now: str) -> Manifest:
         "reason": note.reason,
         "message": message,
         "type": note.type.value,
-        "source": {"component": names.MANAGER_CONTROLLER},
-        "reportingComponent": names.MANAGER_CONTROLLER,
-        "reportingInstance": names.CONTROLLER,
+        "source": {"component": source.component},
+        "reportingComponent": source.component,
+        "reportingInstance": source.instance,
         "firstTimestamp": now,
         "lastTimestamp": now,
         "count": 1,

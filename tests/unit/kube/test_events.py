@@ -6,14 +6,15 @@ import logging
 
 import pytest
 
-from gpushare.controller.events import EventPoster, build_event
 from gpushare.domain import manifests
+from gpushare.domain.events import EventNote, EventType
 from gpushare.domain.manifests import ObjectKey
 from gpushare.errors import ClusterRefused
-from gpushare.plan.events import EventNote, EventType
+from gpushare.kube.events import EventPoster, Source, build_event
 from support.memory_cluster import MemoryCluster
 
 NOW = "2026-11-29T12:00:00Z"
+SOURCE = Source("gpushare-test", "tests")
 
 
 def note(regarding: ObjectKey, uid: str = "u", message: str = "m") -> EventNote:
@@ -49,7 +50,7 @@ CONFIG_MAP = ObjectKey(manifests.CONFIG_MAP, "time-slicing", "gpu-operator")
 )
 def test_forms(regarding: ObjectKey, uid: str, namespace: str, involved: dict) -> None:
     """`kubectl describe` and `kubectl get events` find each of them, with an age."""
-    event = build_event(note(regarding, uid), NOW)
+    event = build_event(note(regarding, uid), SOURCE, NOW)
 
     assert event["metadata"]["namespace"] == namespace
     assert event["involvedObject"] == involved
@@ -58,7 +59,7 @@ def test_forms(regarding: ObjectKey, uid: str, namespace: str, involved: dict) -
 
 def test_long_names_and_messages() -> None:
     """The API's limits hold."""
-    event = build_event(note(ObjectKey(manifests.NODE, "n" * 253), message="x" * 5000), NOW)
+    event = build_event(note(ObjectKey(manifests.NODE, "n" * 253), message="x" * 5000), SOURCE, NOW)
 
     assert len(event["metadata"]["name"]) <= 253
     assert len(event["message"]) == 1024
@@ -66,7 +67,7 @@ def test_long_names_and_messages() -> None:
 
 @contextlib.asynccontextmanager
 async def posting(cluster: MemoryCluster):
-    poster = EventPoster(cluster, now=lambda: NOW, log=logging.getLogger("test"))
+    poster = EventPoster(cluster, source=SOURCE, now=lambda: NOW, log=logging.getLogger("test"))
     task = asyncio.create_task(poster.run())
     try:
         yield poster

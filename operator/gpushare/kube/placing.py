@@ -1,4 +1,4 @@
-"""Which cluster a process works on, and in which namespace. Called by `app` and `cleanup`."""
+"""Which cluster a process works on, and in which namespace. Called by the processes that run as Deployments."""
 
 from __future__ import annotations
 
