@@ -9,16 +9,14 @@ from gpushare.api import schema
 from gpushare.api.converting import blocks_of, offered_as
 from gpushare.api.documents import Document, Location, path_of
 from gpushare.api.sharing import MAX_RESOURCE_NAME
+from gpushare.domain.fractions import Isolation
 from gpushare.errors import Problem
 
 _SHORTEST_SLEEP: Final = 1.0
-_OF_FRACTIONS: Final = {
-    "slots": "slots",
-    "memory_unit": "memoryUnit",
-    "placement": "placement",
-    "isolation": "isolation",
-}
-"""Keys of the extension block that say how fractions are served, by their fields."""
+_ONLY_OF_FRACTIONS: Final = ("slots", "memoryUnit", "placement", "isolation", "compute", "memoryScaling", "coreScaling")
+"""Keys of the extension block that say how fractions are served."""
+_IDLE_IN: Final = {"hami": ("memoryUnit", "allocation"), "aliyun": ("slots", "allocation")}
+"""Keys of the block that mean nothing in a dialect."""
 _Remark = tuple[Location, str]
 
 
@@ -30,9 +28,28 @@ def contradictions_of(model: schema.Configuration, document: Document) -> Iterat
         yield Problem(path="sharing", message=message, line=document.line_of(("sharing",)))
     for word, block in blocks_of(model):
         yield from _double_names(word, block, document)
-    if model.gpushare is not None and model.gpushare.fractions != "none":
-        message = f'"{model.gpushare.fractions}" is not served by this version; remove it, and share by timeSlicing'
-        yield Problem(path="gpushare.fractions", message=message, line=document.line_of(("gpushare", "fractions")))
+    for word, message in _why_no_fractions(model):
+        location = ("gpushare", word)
+        yield Problem(path=path_of(location), message=message, line=document.line_of(location))
+
+
+def _why_no_fractions(model: schema.Configuration) -> Iterator[tuple[str, str]]:
+    """Keys of the extension block that cannot be had together, each with what to write instead."""
+    block = model.gpushare
+    if block is None or block.fractions == "none":
+        return
+    for word, shared in blocks_of(model):
+        if any(entry.replicas > 1 for entry in shared.resources):
+            yield "fractions", f"fractions share the GPUs already, and so does sharing.{word}; keep one of the two"
+    if block.fractions == "aliyun" and block.isolation in (Isolation.MIG, Isolation.EXCLUSIVE):
+        message = f"aliyun gives out units of memory, which cannot be {block.isolation}; write hami-core, mps or none"
+        yield "isolation", f'{message}, or "fractions: hami"'
+    if block.isolation is Isolation.EXCLUSIVE:
+        if "slots" in block.model_fields_set and block.slots > 1:
+            yield "slots", "exclusive gives a GPU to one container; remove slots, or choose another isolation"
+        if block.memory_scaling > 1 or block.core_scaling > 1:
+            word = "memoryScaling" if block.memory_scaling > 1 else "coreScaling"
+            yield word, "exclusive gives a GPU to one container, who cannot have more than all of it; remove it"
 
 
 def _double_names(word: str, block: schema.Replicated, document: Document) -> Iterator[Problem]:
@@ -83,10 +100,15 @@ def _odd_interval(model: schema.Configuration) -> Iterator[_Remark]:
 
 
 def _idle_extension(model: schema.Configuration) -> Iterator[_Remark]:
-    written = model.gpushare.model_fields_set if model.gpushare is not None else set()
-    for field, word in _OF_FRACTIONS.items():
-        if field in written:
-            yield ("gpushare", word), "has no effect without fractions"
+    block = model.gpushare
+    if block is None:
+        return
+    written = [schema.ExtensionBlock.model_fields[field].alias or field for field in block.model_fields_set]
+    idle = _ONLY_OF_FRACTIONS if block.fractions == "none" else _IDLE_IN[block.fractions]
+    ending = "without fractions" if block.fractions == "none" else f'with "fractions: {block.fractions}"'
+    for word in (*_ONLY_OF_FRACTIONS, "allocation"):
+        if word in written and word in idle:
+            yield ("gpushare", word), f"has no effect {ending}"
 
 
 def _idle_renames(model: schema.Configuration) -> Iterator[_Remark]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from gpushare import names
 from gpushare.api import schema
 from gpushare.api.sharing import DiscoveryFlags, Extension, Flags, Imex, PluginFlags, SharedResource, SharingConfig
+from gpushare.domain.fractions import Dialect, FractionMode, Isolation
 from gpushare.domain.pools import Allocation, Strategy
+
+UNITS: Final = {"GiB": 1024, "MiB": 1, "256MiB": 256}
+"""MiB of each value of `gpushare.memoryUnit`."""
 
 
 def blocks_of(model: schema.Configuration) -> Iterator[tuple[str, schema.Replicated]]:
@@ -79,4 +84,22 @@ def _plugin_flags_of(block: schema.PluginBlock | None) -> PluginFlags:
 
 
 def _extension_of(block: schema.ExtensionBlock | None) -> Extension:
-    return Extension(on_shrink=block.on_shrink, allocation=block.allocation) if block is not None else Extension()
+    if block is None:
+        return Extension()
+    return Extension(on_shrink=block.on_shrink, allocation=block.allocation, fractions=_fractions_of(block))
+
+
+def _fractions_of(block: schema.ExtensionBlock) -> FractionMode | None:
+    if block.fractions == "none":
+        return None
+    return FractionMode(
+        dialect=Dialect(block.fractions),
+        # A GPU that is given to one container alone has one share.
+        slots=1 if block.isolation is Isolation.EXCLUSIVE else block.slots,
+        unit_mib=UNITS[block.memory_unit],
+        placement=block.placement,
+        isolation=block.isolation,
+        compute=block.compute,
+        memory_scaling=block.memory_scaling,
+        core_scaling=block.core_scaling,
+    )

@@ -16,6 +16,7 @@ from gpushare import names
 from gpushare.api.durations import read_duration
 from gpushare.api.sharing import MAX_RESOURCE_NAME, DeviceSelection, IdStrategy, ListStrategy, OnShrink
 from gpushare.domain.devices import MigStrategy
+from gpushare.domain.fractions import DEFAULT_SLOTS, Isolation, Placement
 from gpushare.domain.pools import Allocation
 
 OWN_ERROR: Final = "gpushare"
@@ -24,6 +25,10 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0
 _HEX: Final = r"[0-9a-fA-F]"
 _UUID: Final = rf"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 _REF: Final = re.compile(rf"\d+|\d+:\d+|GPU-{_UUID}|MIG-{_UUID}|MIG-GPU-{_UUID}/\d+/\d+", re.ASCII)
+
+
+MAX_SCALING: Final = 100
+"""Times that memory or compute is given out at most; more is a typing error."""
 
 
 def refusal(message: str) -> PydanticCustomError:
@@ -216,10 +221,13 @@ class ExtensionBlock(Block):
     on_shrink: Annotated[OnShrink, WORD] = OnShrink.KEEP
     allocation: Annotated[Allocation, WORD] | None = None
     fractions: Literal["none", "hami", "aliyun"] = "none"
-    slots: Annotated[Integer, Field(ge=1)] = 10
-    memory_unit: Literal["GiB", "MiB", "256MiB"] = Field("GiB", alias="memoryUnit")
-    placement: Literal["binpack", "spread"] = "binpack"
-    isolation: Literal["none", "mps", "hami-core", "mig", "exclusive"] = "none"
+    slots: Annotated[Integer, Field(ge=1)] = DEFAULT_SLOTS
+    memory_unit: Literal["GiB", "MiB", "256MiB"] = "GiB"
+    placement: Annotated[Placement, WORD] = Placement.BINPACK
+    isolation: Annotated[Isolation, WORD] = Isolation.NONE
+    compute: bool = True
+    memory_scaling: Annotated[float, Field(ge=1, le=MAX_SCALING, allow_inf_nan=False)] = 1.0
+    core_scaling: Annotated[float, Field(ge=1, le=MAX_SCALING, allow_inf_nan=False)] = 1.0
 
 
 class Configuration(Block):

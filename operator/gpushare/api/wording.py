@@ -144,7 +144,10 @@ _MESSAGES: Final[Mapping[str, Callable[[Any], str]]] = {
     "model_type": _block,
     "list_type": lambda detail: f'must be a list, each item after a "-", not {_shown(detail["input"])}',
     "too_short": lambda _: "is empty; name at least one resource",
-    "greater_than_equal": lambda detail: f"must be at least {detail['ctx']['ge']}",
+    "float_type": lambda detail: f"must be a number, not {_shown(detail['input'])}",
+    "finite_number": lambda _: "must be a number that ends",
+    "less_than_equal": lambda detail: f"must be at most {detail['ctx']['le']:g}",
+    "greater_than_equal": lambda detail: f"must be at least {detail['ctx']['ge']:g}",
 }
 
 

@@ -10,7 +10,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+DEFAULT_SLOTS: Final = 10
+"""Containers a GPU, as in HAMi's chart."""
 
 
 class Dialect(StrEnum):
@@ -43,7 +46,7 @@ class FractionMode:
     """How a node serves fractions. Part of its configuration, and repeated in the status of its GPUNode once in force."""
 
     dialect: Dialect
-    slots: int = 10
+    slots: int = DEFAULT_SLOTS
     """Containers a GPU takes at most, in the dialect of HAMi: the shares that the kubelet is shown."""
     unit_mib: int = 1024
     """MiB of one `aliyun.com/gpu-mem`."""
@@ -74,7 +77,7 @@ class FractionMode:
         """Reads `status.fractions`; missing fields have their defaults."""
         return cls(
             dialect=Dialect(body["dialect"]),
-            slots=body.get("slots", 10),
+            slots=body.get("slots", DEFAULT_SLOTS),
             unit_mib=body.get("unitMiB", 1024),
             placement=Placement(body.get("placement", "binpack")),
             isolation=Isolation(body.get("isolation", "none")),

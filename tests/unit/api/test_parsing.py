@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from gpushare.api.parsing import parse_sharing
 from gpushare.api.sharing import DeviceSelection, IdStrategy, ListStrategy, OnShrink, SharedResource, SharingConfig
 from gpushare.domain.devices import MigStrategy
+from gpushare.domain.fractions import Dialect, FractionMode, Isolation, Placement
 from gpushare.domain.pools import Allocation, Strategy
 
 
@@ -218,6 +219,35 @@ def test_extension() -> None:
     assert config.allocation is Allocation.DISTINCT
 
 
+@pytest.mark.parametrize(
+    ("written", "mode"),
+    [
+        pytest.param("fractions: none", None, id="none"),
+        pytest.param("fractions: hami", FractionMode(dialect=Dialect.HAMI), id="defaults"),
+        pytest.param(
+            "fractions: hami, slots: 4, isolation: hami-core, memoryScaling: 1.5, coreScaling: 2",
+            FractionMode(
+                dialect=Dialect.HAMI, slots=4, isolation=Isolation.HAMI_CORE, memory_scaling=1.5, core_scaling=2
+            ),
+            id="hami",
+        ),
+        pytest.param(
+            "fractions: aliyun, memoryUnit: 256MiB, placement: spread, compute: false",
+            FractionMode(dialect=Dialect.ALIYUN, unit_mib=256, placement=Placement.SPREAD, compute=False),
+            id="aliyun",
+        ),
+        pytest.param(
+            "fractions: hami, isolation: exclusive",
+            FractionMode(dialect=Dialect.HAMI, isolation=Isolation.EXCLUSIVE, slots=1),
+            id="exclusive has one slot",
+        ),
+    ],
+)
+def test_fractions(written: str, mode: FractionMode | None) -> None:
+    """How a node serves fractions."""
+    assert config_of(f"gpushare: {{{written}}}").extension.fractions == mode
+
+
 @pytest.mark.parametrize("written", [pytest.param("{}", id="empty"), pytest.param("{channelIDs: null}", id="null")])
 def test_imex_unset(written: str) -> None:
     """No channels."""
@@ -252,6 +282,19 @@ def test_anchors_and_merges() -> None:
         pytest.param("resources: {mig: [{pattern: '*', name: x}]}", "resources.mig", "ignored", id="MIG patterns"),
         pytest.param("flags: {gfd: {sleepInterval: 60}}", "flags.gfd.sleepInterval", "nanoseconds", id="nanoseconds"),
         pytest.param("gpushare: {slots: 4}", "gpushare.slots", "without fractions", id="fractions, but none"),
+        pytest.param("gpushare: {fractions: aliyun, slots: 4}", "gpushare.slots", "with", id="slots of units"),
+        pytest.param(
+            "gpushare: {fractions: hami, memoryUnit: MiB}",
+            "gpushare.memoryUnit",
+            'no effect with "fractions: hami"',
+            id="units of slots",
+        ),
+        pytest.param(
+            "gpushare: {fractions: hami, allocation: packed}",
+            "gpushare.allocation",
+            "no effect",
+            id="shares beside fractions",
+        ),
         pytest.param(
             shared("{name: gpu, replicas: 1, rename: x}"),
             "sharing.timeSlicing.resources[0].rename",

@@ -256,11 +256,63 @@ ENTRY = "sharing.timeSlicing.resources[0]"
         pytest.param("resources: {gpus: [{name: gpu}]}", "resources.gpus[0].pattern", 1, "is missing", id="pattern"),
         pytest.param("gpushare: {slots: 0}", "gpushare.slots", 1, "must be at least 1", id="slots"),
         pytest.param(
-            "gpushare: {fractions: hami}",
+            "gpushare: {fractions: hamy}",
             "gpushare.fractions",
             1,
-            '"hami" is not served by this version; remove it, and share by timeSlicing',
-            id="fractions",
+            'must be one of none, hami, aliyun, not "hamy"',
+            id="unknown dialect",
+        ),
+        pytest.param(
+            "gpushare: {fractions: hami}\nsharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}",
+            "gpushare.fractions",
+            1,
+            "fractions share the GPUs already, and so does sharing.timeSlicing; keep one of the two",
+            id="fractions and shares",
+        ),
+        pytest.param(
+            "gpushare:\n  fractions: aliyun\n  isolation: exclusive",
+            "gpushare.isolation",
+            3,
+            "aliyun gives out units of memory, which cannot be exclusive; write hami-core, mps or none, "
+            'or "fractions: hami"',
+            id="isolation that the dialect lacks",
+        ),
+        pytest.param(
+            "gpushare: {fractions: hami, isolation: mpx}",
+            "gpushare.isolation",
+            1,
+            'must be one of none, mps, hami-core, mig, exclusive, not "mpx"',
+            id="unknown isolation",
+        ),
+        pytest.param(
+            "gpushare: {fractions: hami, isolation: exclusive, slots: 4}",
+            "gpushare.slots",
+            1,
+            "exclusive gives a GPU to one container; remove slots, or choose another isolation",
+            id="exclusive slots",
+        ),
+        pytest.param(
+            "gpushare: {fractions: hami, isolation: exclusive, memoryScaling: 2}",
+            "gpushare.memoryScaling",
+            1,
+            "exclusive gives a GPU to one container, who cannot have more than all of it; remove it",
+            id="exclusive and over-committed",
+        ),
+        pytest.param(
+            "gpushare: {memoryScaling: 0.5}", "gpushare.memoryScaling", 1, "must be at least 1", id="scaling below 1"
+        ),
+        pytest.param(
+            "gpushare: {coreScaling: 1000}", "gpushare.coreScaling", 1, "must be at most 100", id="scaling far above 1"
+        ),
+        pytest.param(
+            "gpushare: {memoryScaling: .inf}",
+            "gpushare.memoryScaling",
+            1,
+            "must be a number that ends",
+            id="scaling without end",
+        ),
+        pytest.param(
+            "gpushare: {coreScaling: '2'}", "gpushare.coreScaling", 1, 'must be a number, not "2"', id="quoted scaling"
         ),
         pytest.param(
             "sharing:\n  timeSlicing: {resources: [{name: gpu, replicas: 2}]}\n  mps: {resources: [{name: gpu, replicas: 2}]}",
