@@ -12,7 +12,7 @@ from typing import Any
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Kind, Manifest
 from gpushare.errors import ClusterRefused, Conflict
-from gpushare.kube.cluster import EventType, ObjectList, PatchType, WatchEvent
+from gpushare.kube.cluster import EventType, ObjectList, PatchType, Trim, WatchEvent
 
 
 class MemoryCluster:
@@ -45,8 +45,12 @@ class MemoryCluster:
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Manifest | None:
         return copy.deepcopy(self.objects.get((kind, namespace, name)))
 
-    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
-        return ObjectList(tuple(copy.deepcopy(self.all(kind))), str(next(self._counter)))
+    async def list(
+        self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "", trim: Trim | None = None
+    ) -> ObjectList:
+        found = copy.deepcopy(self.all(kind))
+        kept = found if trim is None else [each for each in map(trim, found) if each is not None]
+        return ObjectList(tuple(kept), str(next(self._counter)))
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "", resource_version: str = ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from gpushare.domain.manifests import Kind, Manifest
 
@@ -48,6 +48,11 @@ class ObjectList:
     resource_version: str
 
 
+Trim: TypeAlias = Callable[[Manifest], Manifest | None]
+"""Keeps of an object what somebody needs; None: nothing of it. Called as objects arrive, so that thousands of whole ones are
+never in memory together."""
+
+
 class Cluster(Protocol):
     """Typed access to objects as JSON.
 
@@ -59,8 +64,10 @@ class Cluster(Protocol):
         """One object, or None when it (or its namespace) does not exist. An unknown kind is `ClusterRefused` with 404."""
         ...
 
-    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
-        """All objects that the selectors let through; without a namespace, of all namespaces."""
+    async def list(
+        self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "", trim: Trim | None = None
+    ) -> ObjectList:
+        """All objects that the selectors let through, or what `trim` keeps of them; without a namespace, of all namespaces."""
         ...
 
     async def names(self, kind: Kind, namespace: str = "", *, labels: str = "") -> frozenset[str]:

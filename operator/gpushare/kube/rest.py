@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from gpushare.domain.manifests import Kind, Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict, Expired
 from gpushare.kube import failures, requests
-from gpushare.kube.cluster import EventType, ObjectList, PatchType, WatchEvent
+from gpushare.kube.cluster import EventType, ObjectList, PatchType, Trim, WatchEvent
 from gpushare.kube.requests import Request
 
 USER_AGENT = "gpushare"
@@ -63,7 +63,9 @@ class RestCluster:
         """See `Cluster.get`."""
         return await self._object_or_none(requests.build_get(kind, name, namespace), name)
 
-    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
+    async def list(
+        self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "", trim: Trim | None = None
+    ) -> ObjectList:
         """See `Cluster.list`."""
         build = partial(requests.build_list, kind, namespace, labels=labels, fields=fields)
         # Items of built-in lists come without; whoever reads an object wants to know what it is.
@@ -74,7 +76,8 @@ class RestCluster:
             if page is None:
                 items.clear()
                 continue
-            items += [{**what, **item} for item in page.get("items") or ()]
+            whole: Iterable[Manifest] = ({**what, **item} for item in page.get("items") or ())
+            items += whole if trim is None else [kept for each in whole if (kept := trim(each)) is not None]
             version = str((page.get("metadata") or {}).get("resourceVersion", ""))
         return ObjectList(tuple(items), version)
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from gpushare.domain.manifests import Kind, Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Expired
 from gpushare.kube.backoff import Backoff
-from gpushare.kube.cluster import Cluster, EventType, WatchEvent
+from gpushare.kube.cluster import Cluster, EventType, Trim, WatchEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +35,28 @@ class Changed:
 Change: TypeAlias = Synced | Changed
 
 
-async def follow(
+async def follow(  # noqa: PLR0913 - those of `Cluster.list`, and a log
     cluster: Cluster,
     kind: Kind,
     namespace: str = "",
     *,
     labels: str = "",
     fields: str = "",
+    trim: Trim | None = None,
     log: logging.Logger,
 ) -> AsyncGenerator[Change, None]:
     """Yields `Synced` first and after each gap in the history, `Changed` in between. Ends only by being closed.
 
-    An object may come more than once in the same state. A server that goes away, refuses, or has not loaded its
-    permissions yet (403 in the first moments) is waited for, with growing pauses.
+    An object may come more than once in the same state; one of which `trim` keeps nothing does not come at all. A server
+    that goes away, refuses, or has not loaded its permissions yet (403 in the first moments) is waited for, with growing
+    pauses.
     """
     backoff = Backoff()
     version = ""
     while True:
         try:
             if not version:
-                listed = await cluster.list(kind, namespace, labels=labels, fields=fields)
+                listed = await cluster.list(kind, namespace, labels=labels, fields=fields, trim=trim)
                 yield Synced(listed.items)
                 version = listed.resource_version
             stream = cluster.watch(kind, namespace, labels=labels, fields=fields, resource_version=version)
@@ -62,14 +64,21 @@ async def follow(
                 async for event in events:
                     backoff.reset()
                     version = event.resource_version or version
-                    if event.type is not EventType.BOOKMARK:
-                        yield Changed(event)
+                    if event.type is not EventType.BOOKMARK and (kept := _trimmed(event, trim)) is not None:
+                        yield Changed(kept)
         except Expired:
             version = ""
         except (ClusterUnavailable, ClusterRefused) as error:
             log.warning("watch interrupted", extra={"kind": kind.kind, "reason": str(error)})
         # Also after a quiet end: a server that ends each watch at once must not be asked in a tight loop.
         await asyncio.sleep(backoff.next())
+
+
+def _trimmed(event: WatchEvent, trim: Trim | None) -> WatchEvent | None:
+    if trim is None:
+        return event
+    kept = trim(event.object)
+    return WatchEvent(event.type, kept) if kept is not None else None
 
 
 @asynccontextmanager

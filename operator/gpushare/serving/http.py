@@ -57,9 +57,11 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 class HttpServer:
     """Answers every request by one handler. A handler that raises is logged and answered with 500."""
 
-    def __init__(self, handler: Handler, log: logging.Logger) -> None:
+    def __init__(self, handler: Handler, log: logging.Logger, *, most_bytes: int = _MAX_BODY_BYTES) -> None:
+        """`most_bytes`: a request with a longer body is refused with 413."""
         self._handler = handler
         self._log = log
+        self._most_bytes = most_bytes
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -90,7 +92,7 @@ class HttpServer:
         assert task is not None
         self._connections.add(task)
         try:
-            await _Connection(self._handler, self._log, reader, writer).run()
+            await _Connection(self._handler, self._log, self._most_bytes, reader, writer).run()
         except _BROKEN as error:
             # The client went or speaks no HTTP; nobody is left to be told.
             self._log.debug("connection ended early", extra={"reason": str(error)})
@@ -108,10 +110,16 @@ class _Connection:
     """One client, from its first request to its last."""
 
     def __init__(
-        self, handler: Handler, log: logging.Logger, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        handler: Handler,
+        log: logging.Logger,
+        most_bytes: int,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
         self._handler = handler
         self._log = log
+        self._most_bytes = most_bytes
         self._reader = reader
         self._writer = writer
         self._protocol = h11.Connection(h11.SERVER)
@@ -144,14 +152,18 @@ class _Connection:
             if isinstance(event, h11.Request):
                 head = event
                 # Said before it is read: a client that is still sending would not hear it.
-                _check_length(int(dict(head.headers).get(b"content-length", b"0")))
+                self._check_length(int(dict(head.headers).get(b"content-length", b"0")))
             elif isinstance(event, h11.Data):
                 body += event.data
-                _check_length(len(body))
+                self._check_length(len(body))
             elif isinstance(event, h11.EndOfMessage) and head is not None:
                 return _request_of(head, bytes(body))
             else:
                 return None
+
+    def _check_length(self, length: int) -> None:
+        if length > self._most_bytes:
+            raise h11.RemoteProtocolError("request body too long", error_status_hint=413)
 
     async def _next_event(self) -> object:
         while (event := self._protocol.next_event()) is h11.NEED_DATA:
@@ -212,11 +224,6 @@ class _Connection:
         if data:
             self._writer.write(data)
             await self._writer.drain()
-
-
-def _check_length(length: int) -> None:
-    if length > _MAX_BODY_BYTES:
-        raise h11.RemoteProtocolError("request body too long", error_status_hint=413)
 
 
 def _request_of(head: h11.Request, body: bytes) -> Request:

@@ -117,3 +117,16 @@ async def test_follow(lists: list, watches: list, expected: list, asked: list[st
 
     assert expected == await changes(cluster, len(expected))
     assert asked == cluster.asked
+
+
+async def test_what_nobody_needs_does_not_come() -> None:
+    """A picture of thousands of objects holds little of each, and the version goes on with those that are left out."""
+
+    def trim(found: dict) -> dict | None:
+        return {"name": found["metadata"]["name"]} if found["metadata"]["name"] != "c" else None
+
+    cluster = Scripted([A], [[ADDED, event(EventType.MODIFIED, "a", "3")], [None]])
+    stream = follow(cluster, manifests.NODE, trim=trim, log=LOG)
+    assert await anext(stream) == Synced(A.items)  # `list` trims by itself
+    assert await anext(stream) == Changed(WatchEvent(EventType.MODIFIED, {"name": "a"}))
+    await stream.aclose()
