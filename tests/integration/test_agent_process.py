@@ -14,7 +14,16 @@ import pytest
 
 from support.agents import GPU, Machine, machine, time_slicing
 
-FORBIDDEN = ("kopf", "kubernetes", "jinja2", "aiohttp", "click", "gpushare.api.clusterpolicy", "gpushare.plan")
+FORBIDDEN = (
+    "kopf",
+    "kubernetes",
+    "jinja2",
+    "aiohttp",
+    "click",
+    "cryptography",
+    "gpushare.api.clusterpolicy",
+    "gpushare.plan",
+)
 AFTER_FIRST_LIST = ("pydantic", "yaml", "h11", "prometheus_client", "gpushare.kube.lean", "gpushare.agent.publishing")
 NOT_BEFORE = (
     *AFTER_FIRST_LIST,

@@ -18,7 +18,7 @@ from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.kube.cluster import Cluster, EventType, PatchType
 from gpushare.kube.watching import Synced, follow
-from gpushare.sandbox.apiserver.tls import Authority
+from gpushare.serving.certificates import Authority
 
 LEASE_NAMESPACE = "kube-node-lease"
 START_SECONDS = 0.3
@@ -96,7 +96,7 @@ class StandinKubelets:
 @contextlib.asynccontextmanager
 async def serving_logs(authority: Authority, port: int = 0) -> AsyncIterator[int]:
     """A kubelet's HTTPS endpoint that answers every log request with one line; yields its port."""
-    context = authority.server_context("kubelet", ["localhost"], ["127.0.0.1"])
+    context = authority.server_context("kubelet", ["localhost", "127.0.0.1"])
     app = web.Application()
     app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", _answer_log)
     runner = web.AppRunner(app)

@@ -77,12 +77,32 @@ CLUSTER_ROLE_BINDING = Kind(*_RBAC, "ClusterRoleBinding", "clusterrolebindings",
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
+SERVICE_MONITOR = Kind("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors", namespaced=True)
+SELF_SUBJECT_RULES_REVIEW = Kind(
+    "authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False
+)
+
+_ADMISSION = ("admissionregistration.k8s.io", "v1")
+MUTATING_WEBHOOK_CONFIGURATION = Kind(
+    *_ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
+)
+VALIDATING_WEBHOOK_CONFIGURATION = Kind(
+    *_ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
+)
+VALIDATING_ADMISSION_POLICY = Kind(
+    *_ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
+)
+VALIDATING_ADMISSION_POLICY_BINDING = Kind(
+    *_ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+)
 
 KINDS = (
     CLUSTER_POLICY, GPU_NODE, GPU_CLUSTER, NODE_FEATURE,
     NAMESPACE, NODE, POD, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, SERVICE, EVENT,
     DAEMON_SET, DEPLOYMENT, REPLICA_SET, CONTROLLER_REVISION, JOB, LEASE, RUNTIME_CLASS, ROLE, ROLE_BINDING, CLUSTER_ROLE,
-    CLUSTER_ROLE_BINDING, CUSTOM_RESOURCE_DEFINITION,
+    CLUSTER_ROLE_BINDING, CUSTOM_RESOURCE_DEFINITION, SELF_SUBJECT_RULES_REVIEW, MUTATING_WEBHOOK_CONFIGURATION,
+    VALIDATING_WEBHOOK_CONFIGURATION, SERVICE_MONITOR,
+    VALIDATING_ADMISSION_POLICY, VALIDATING_ADMISSION_POLICY_BINDING,
 )  # fmt: skip
 _BY_TYPE = {(kind.api_version, kind.kind): kind for kind in KINDS}
 

@@ -10,7 +10,7 @@ import yaml
 from gpushare.errors import UsageError
 from gpushare.kube import credentials
 from gpushare.kube.credentials import Credentials, TokenReader
-from gpushare.sandbox.apiserver.tls import Authority
+from gpushare.serving.certificates import Authority
 
 PEM = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
 
@@ -154,9 +154,9 @@ def test_bad_certificates() -> None:
 def test_client_certificate() -> None:
     """A client certificate is taken from memory; one that does not fit its key is named."""
     authority = Authority.create("test")
-    certificate, key = authority.issue("someone", ("localhost",), ())
-    _, other_key = authority.issue("another", ("localhost",), ())
-    mine = Credentials(server="https://h", ca=authority.pem, client_certificate=certificate, client_key=key)
+    pair = authority.issue("someone", ("localhost",))
+    other_key = authority.issue("another", ("localhost",)).key
+    mine = Credentials(server="https://h", ca=authority.pem, client_certificate=pair.certificate, client_key=pair.key)
 
     assert credentials.tls_context(mine) is not None
     with pytest.raises(UsageError, match="certificates for https://h"):

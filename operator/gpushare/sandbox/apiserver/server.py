@@ -20,10 +20,11 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from gpushare.sandbox.apiserver import statuses, tls
+from gpushare.sandbox.apiserver import kubeconfigs, statuses
 from gpushare.sandbox.apiserver.access.authentication import MASTERS
 from gpushare.sandbox.apiserver.api import Api
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Stream
+from gpushare.serving.certificates import Authority
 
 HOST = "127.0.0.1"
 ADMIN = "admin"
@@ -52,8 +53,8 @@ class ApiServer:
 
     def __init__(self, settings: Settings) -> None:
         """Use `start`."""
-        self._authority = tls.Authority.create("sandbox-ca")
-        self._tls = self._authority.server_context("kube-apiserver", _HOSTS, (HOST,))
+        self._authority = Authority.create("sandbox-ca")
+        self._tls = self._authority.server_context("kube-apiserver", (*_HOSTS, HOST))
         self._settings = settings
         self._port = settings.port
         self._stack = AsyncExitStack()
@@ -113,7 +114,7 @@ class ApiServer:
         return self._authority.pem
 
     @property
-    def authority(self) -> tls.Authority:
+    def authority(self) -> Authority:
         """Signs what else must be trusted in this cluster: the certificates of kubelets."""
         return self._authority
 
@@ -123,7 +124,7 @@ class ApiServer:
 
     def kubeconfig(self, user: str = ADMIN, groups: tuple[str, ...] = (), *, namespace: str = "") -> dict[str, Any]:
         """A kubeconfig of a user, as `token`."""
-        return tls.build_kubeconfig(
+        return kubeconfigs.build_kubeconfig(
             server=self.url, ca_pem=self.ca_pem, user=user, token=self.token(user, groups), namespace=namespace
         )
 

@@ -10,11 +10,11 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 
-from gpushare.sandbox.apiserver.tls import Authority
 from gpushare.sandbox.loops import timestamps
 from gpushare.sandbox.node.logs import Line, Output
 from gpushare.sandbox.node.pods import LogUnavailable, PodWorker
 from gpushare.sandbox.node.statuses import HOST_IP
+from gpushare.serving.certificates import Authority
 from gpushare.serving.http import HttpServer, Request, Response
 
 Find = Callable[[str, str], PodWorker | None]
@@ -31,7 +31,7 @@ class LogServer:
     async def start(self, tls: ssl.SSLContext | None = None, port: int = 0) -> int:
         """Listens, with a certificate of its own where none is given, and returns the port."""
         if tls is None:
-            tls = Authority.create("gpushare-sandbox-kubelets").server_context("kubelet", ["localhost"], [HOST_IP])
+            tls = Authority.create("gpushare-sandbox-kubelets").server_context("kubelet", ["localhost", HOST_IP])
         return await self._server.start(HOST_IP, port, tls=tls)
 
     async def stop(self) -> None:
