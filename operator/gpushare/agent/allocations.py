@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gpushare.domain.devices import Inventory
 from gpushare.domain.pools import Pool
-from gpushare.domain.shares import SEPARATOR
+from gpushare.domain.shares import ShareId, device_of
 from gpushare.kubelet.values import ContainerDevices
 
 if TYPE_CHECKING:
@@ -38,13 +39,14 @@ def build_allocations(
         if holder.resource not in pools:
             continue
         for share_id in holder.ids:
-            device, _, number = share_id.partition(SEPARATOR)
+            device = device_of(share_id)
             if device not in gpu_of:
                 continue
             key = (gpu_of[device], holder.namespace, holder.pod, holder.container, holder.resource)
             numbers = held.setdefault(key, [])
-            if number.isascii() and number.isdecimal():
-                numbers.append(int(number))
+            with contextlib.suppress(ValueError):
+                number = ShareId.parse(share_id).number
+                numbers += () if number is None else (number,)
     return tuple(
         ContainerAllocation(
             gpu_index=gpu,
@@ -69,7 +71,7 @@ def count_ghosts(
     ghosts: Counter[int] = Counter()
     for holder in holders:
         offered = pools[holder.resource].by_id if holder.resource in pools else {}
-        devices = (_device_of(share_id) for share_id in holder.ids if share_id not in offered)
+        devices = (device_of(share_id) for share_id in holder.ids if share_id not in offered)
         ghosts.update(gpu_of[device] for device in devices if device in gpu_of)
     return ghosts
 
@@ -100,13 +102,9 @@ def _count_use(holders: Iterable[ContainerDevices], pools: Mapping[str, Pool]) -
         for share_id in holder.ids:
             if share_id in offered:
                 continue
-            device = _device_of(share_id)
+            device = device_of(share_id)
             in_use.update(name for name in pools if name != holder.resource and device in devices[name])
     return in_use
-
-
-def _device_of(share_id: str) -> str:
-    return share_id.partition(SEPARATOR)[0]
 
 
 def _gpus_by_device(inventory: Inventory) -> Mapping[str, int]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gpushare.domain.fractions import FractionMode
 from gpushare.domain.shares import ShareId
 
 
@@ -60,6 +61,8 @@ class Pool:
     """In order of GPU, MIG instance, share number. Empty: the resource is shown as 0."""
     fail_requests_greater_than_one: bool = False
     allocation: Allocation = Allocation.DISTRIBUTED
+    fractions: FractionMode | None = None
+    """How parts of GPUs are given out, where the shares stand for such."""
     by_id: Mapping[str, Share] = field(init=False, repr=False, compare=False)
     """The shares by the text of their id, made once, since every Allocate asks for it."""
 

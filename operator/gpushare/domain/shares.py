@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
-SEPARATOR = "::"
+SEPARATOR: Final = "::"
+UNIT_SEPARATOR: Final = "-_-"
+"""Before the number of a unit of memory, as in the ids of Alibaba's GPU sharing (`GPU-<uuid>-_-3`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,20 +20,31 @@ class ShareId:
 
     device: str
     number: int | None = None
+    separator: str = SEPARATOR
+    """What stands before the number."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads `<device>` or `<device>::<number>`.
+        """Reads `<device>`, `<device>::<number>` or `<device>-_-<number>`.
 
         Raises:
             ValueError: what follows the separator is no number.
         """
-        device, separator, number = text.partition(SEPARATOR)
+        device, separator, number = _partition(text)
         if not separator:
             return cls(device)
         if not (number.isascii() and number.isdecimal()):
-            raise ValueError(f"{text!r}: expected a number after {SEPARATOR!r}")
-        return cls(device, int(number))
+            raise ValueError(f"{text!r}: expected a number after {separator!r}")
+        return cls(device, int(number), separator)
 
     def __str__(self) -> str:
-        return self.device if self.number is None else f"{self.device}{SEPARATOR}{self.number}"
+        return self.device if self.number is None else f"{self.device}{self.separator}{self.number}"
+
+
+def device_of(text: str) -> str:
+    """The device in the text of an id, whatever follows it."""
+    return _partition(text)[0]
+
+
+def _partition(text: str) -> tuple[str, str, str]:
+    return text.partition(SEPARATOR if SEPARATOR in text else UNIT_SEPARATOR)

@@ -34,8 +34,13 @@ DRAIN_SECONDS = 2.0
 
 
 def endpoint_of(resource: str) -> str:
-    """File name of a resource's socket, the same as NVIDIA's device plugin has: `nvidia-gpu.shared.sock`."""
-    return f"nvidia-{resource.removeprefix(names.PREFIX)}.sock"
+    """File name of a resource's socket, the same as NVIDIA's device plugin has: `nvidia-gpu.shared.sock`.
+
+    Of other groups with the group in it: `aliyun.com-gpu-mem.sock`.
+    """
+    if resource.startswith(names.PREFIX):
+        return f"nvidia-{resource.removeprefix(names.PREFIX)}.sock"
+    return f"{resource.replace('/', '-')}.sock"
 
 
 class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):

@@ -9,6 +9,7 @@ from typing import Final
 from gpushare.api.clusterpolicy import ClusterPolicy
 from gpushare.api.parsing import ParsedSharing, parse_sharing
 from gpushare.domain import manifests
+from gpushare.domain.fractions import Isolation
 from gpushare.domain.gpunode import Config, ConfigReason, ConfigSource
 from gpushare.domain.manifests import ObjectKey
 from gpushare.domain.pools import Strategy
@@ -26,7 +27,10 @@ _parse = lru_cache(maxsize=64)(parse_sharing)
 def shares_by_mps(config: Config) -> bool:
     """Whether a configuration, once in force, needs MPS daemons on its node."""
     parsed = _parse(config.content).config
-    return parsed is not None and parsed.strategy is Strategy.MPS
+    if parsed is None:
+        return False
+    mode = parsed.extension.fractions
+    return parsed.strategy is Strategy.MPS or (mode is not None and mode.isolation is Isolation.MPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

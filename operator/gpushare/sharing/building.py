@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from gpushare.api.sharing import SharedResource, SharingConfig
 from gpushare.domain.devices import Inventory, MigStrategy
+from gpushare.domain.fractions import FractionMode
 from gpushare.domain.pools import Pool, Share, Strategy
 from gpushare.domain.shares import ShareId
 from gpushare.errors import Problem
@@ -22,17 +23,22 @@ class Built:
     """What a node offers under a configuration, and what is to be said about it."""
 
     pools: Mapping[str, Pool]
-    """By resource name, always safe to serve: with problems, the devices unshared. Base names stay, if only with nothing."""
+    """By resource name, always safe to serve: with problems, the devices unshared, or nothing where parts of them are in use.
+    Base names stay, if only with nothing."""
     problems: tuple[Problem, ...] = ()
     """Why the configuration cannot be had on this node. Whoever serves an older one had better keep it."""
     unserved: tuple[Problem, ...] = ()
     """Devices that fit no resource, such as a MIG instance without a resource name. Nothing to do with sharing."""
     warnings: tuple[Problem, ...] = ()
     """What is odd on this node and served all the same, such as an entry whose resource it lacks."""
+    fractions: FractionMode | None = None
+    """How parts of GPUs are given out, as it is in force; None: they are not."""
 
 
 def build_pools(inventory: Inventory, config: SharingConfig, strategy: MigStrategy) -> Built:
     """The pools of a node. The MIG strategy is an argument, since a ClusterPolicy's beats the one in the text."""
+    if config.extension.fractions is not None:
+        return _fractions(inventory, config, config.extension.fractions)
     layout = build_layout(inventory, strategy)
     entries = [entry for entry in config.resources if entry.replicas > 1]
     problems = list(layout.problems)
@@ -52,6 +58,13 @@ def build_pools(inventory: Inventory, config: SharingConfig, strategy: MigStrate
         chosen = {}
     pools = dict(_pools(layout, [entry for entry in entries if chosen.get(entry.name)], chosen, config))
     return Built(pools=pools, problems=tuple(problems), unserved=layout.unserved, warnings=tuple(warnings))
+
+
+def _fractions(inventory: Inventory, config: SharingConfig, mode: FractionMode) -> Built:
+    from gpushare.sharing import fractions  # late: most agents never need it
+
+    found = fractions.build_pools(inventory, config, mode)
+    return Built(pools=found.pools, problems=found.problems, warnings=found.warnings, fractions=found.mode)
 
 
 def _check(

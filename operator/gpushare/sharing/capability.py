@@ -29,18 +29,20 @@ def mps_clients(capability: ComputeCapability) -> int:
     return _MANY_CLIENTS if capability >= _MORE_CLIENTS_FROM else _FEW_CLIENTS
 
 
-def check_mps(inventory: Inventory, config: SharingConfig, strategy: MigStrategy) -> Iterator[Problem]:
-    """What speaks against MPS on this node at all."""
+def check_mps(
+    inventory: Inventory, config: SharingConfig, strategy: MigStrategy, *, path: str = "sharing.mps"
+) -> Iterator[Problem]:
+    """What speaks against MPS on this node at all. `path`: where the configuration asks for it."""
     if not config.flags.mps_root:
         yield Problem(path="flags.mpsRoot", message="MPS needs a directory on the host; write /run/nvidia/mps")
     if strategy is MigStrategy.MIXED:
         message = "MPS does not go with the MIG strategy mixed; use timeSlicing, or the strategy none"
-        yield Problem(path="sharing.mps", message=message)
+        yield Problem(path=path, message=message)
     else:
         split = [str(gpu.index) for gpu in inventory.gpus if gpu.mig_enabled]
         if split:
             message = f"MPS does not share MIG devices, and MIG is on at GPU {', '.join(split)}; use timeSlicing"
-            yield Problem(path="sharing.mps", message=message)
+            yield Problem(path=path, message=message)
 
 
 def check_mps_clients(entry: SharedResource, shared: Iterable[Share], gpus: Sequence[GPU]) -> Iterator[Problem]:
@@ -73,6 +75,11 @@ def find_small_clients(entry: SharedResource, shared: Iterable[Share], gpus: Seq
             f"may not start; {gpu.memory_mib // _LEAST_CLIENT_MIB} replicas leave each {_LEAST_CLIENT_MIB} MiB"
         )
         yield Problem(path=f"{entry.path}.replicas", message=message)
+
+
+def share_bytes(share_id: str) -> int:
+    """What one share adds to the list, at most."""
+    return len(share_id) + _BYTES_BESIDE_ID
 
 
 def check_list_size(entry: SharedResource, shared: Sequence[Share]) -> Iterator[Problem]:

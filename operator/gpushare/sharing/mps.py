@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from gpushare.domain.devices import Inventory
+from gpushare.domain.devices import GPU, Inventory
 from gpushare.domain.pools import Pool, Strategy
+
+_ALL: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +46,11 @@ class DaemonChanges:
 
 
 def thread_percentage(pool: Pool) -> int:
-    """What one share of the pool may use of a GPU's threads, in percent, rounded down."""
-    return 100 // pool.replicas
+    """What one share of the pool may use of a GPU's threads, in percent, rounded down.
+
+    All of them where parts of GPUs differ: each client is told its own limit, which may only be less than the daemon's.
+    """
+    return 100 // pool.replicas if pool.fractions is None else _ALL
 
 
 def needs_daemon(pool: Pool) -> bool:
@@ -72,8 +78,14 @@ def _daemon_of(pool: Pool, inventory: Inventory) -> MpsDaemon:
     return MpsDaemon(
         resource=pool.resource,
         thread_percentage=thread_percentage(pool),
-        memory_limits=tuple(
-            MemoryLimit(gpu_index=gpu.index, mib=gpu.memory_mib // pool.replicas) for gpu in gpus if gpu.memory_mib
-        ),
+        memory_limits=_memory_limits(pool, gpus),
         gpus=tuple(gpu.uuid for gpu in gpus),
+    )
+
+
+def _memory_limits(pool: Pool, gpus: Iterable[GPU]) -> tuple[MemoryLimit, ...]:
+    if pool.fractions is not None:
+        return ()
+    return tuple(
+        MemoryLimit(gpu_index=gpu.index, mib=gpu.memory_mib // pool.replicas) for gpu in gpus if gpu.memory_mib
     )

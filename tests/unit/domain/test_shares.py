@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from gpushare.domain.pools import Pool, Share
-from gpushare.domain.shares import ShareId
+from gpushare.domain.shares import SEPARATOR, UNIT_SEPARATOR, ShareId, device_of
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,7 @@ from gpushare.domain.shares import ShareId
     [
         pytest.param("GPU-1", ShareId("GPU-1"), id="whole device"),
         pytest.param("GPU-1::0", ShareId("GPU-1", 0), id="first share"),
+        pytest.param("GPU-1-_-3", ShareId("GPU-1", 3, UNIT_SEPARATOR), id="unit of memory"),
         pytest.param("MIG-7::12", ShareId("MIG-7", 12), id="share of a MIG instance"),
     ],
 )
@@ -23,17 +24,24 @@ def test_parse(text: str, expected: ShareId) -> None:
     assert expected == ShareId.parse(text)
 
 
-@pytest.mark.parametrize("text", ["GPU-1::", "GPU-1::x", "GPU-1::1::2", "GPU-1::-1", "GPU-1::²"])
+@pytest.mark.parametrize("text", ["GPU-1::", "GPU-1::x", "GPU-1::1::2", "GPU-1::-1", "GPU-1::²", "GPU-1-_-x"])
 def test_parse_refuses(text: str) -> None:
     """A suffix that is no number is an error, never share 0."""
     with pytest.raises(ValueError, match="expected a number"):
         ShareId.parse(text)
 
 
-@given(st.builds(ShareId, st.from_regex(r"(GPU|MIG)-[0-9a-f]{8}", fullmatch=True), st.none() | st.integers(0, 999)))
+DEVICES = st.from_regex(r"(GPU|MIG)-[0-9a-f]{8}", fullmatch=True)
+
+
+@given(
+    st.builds(ShareId, DEVICES)
+    | st.builds(ShareId, DEVICES, st.integers(0, 999), st.sampled_from((SEPARATOR, UNIT_SEPARATOR)))
+)
 def test_text_and_back(share: ShareId) -> None:
     """Nothing is lost on the way through the kubelet."""
     assert share == ShareId.parse(str(share))
+    assert device_of(str(share)) == share.device
 
 
 def test_a_pool_knows_its_shares_by_id() -> None:
