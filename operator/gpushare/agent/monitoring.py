@@ -9,31 +9,17 @@ from gpushare import __version__
 from gpushare.agent.facts import Facts, build_resources
 from gpushare.domain.troubles import Cause
 from gpushare.kubelet.counting import BOUNDS
-from gpushare.serving import metrics
-from gpushare.serving.http import Request, Response
-from gpushare.serving.metrics import Counter, Gauge, Histogram, Metric, Metrics
+from gpushare.serving import monitoring
+from gpushare.serving.metrics import Counter, Gauge, Histogram, Metric
 
 
-class Monitoring:
-    """A handler for `serving.http`."""
+class Monitoring(monitoring.Monitoring):
+    """Metrics and health of the agent."""
 
     def __init__(self, read: Callable[[], Facts | None]) -> None:
         """`read` gives what the agent knows now; None: it is still starting."""
         self._read = read
-        self._metrics = Metrics(self._collect)
-
-    async def answer(self, request: Request) -> Response:
-        """`/healthz`, `/readyz` and `/metrics`."""
-        match request.path:
-            case "/healthz":
-                return Response(body=b"ok\n")
-            case "/readyz":
-                why = self.why_not_ready()
-                return Response(status=503 if why else 200, body=f"{why or 'ok'}\n".encode())
-            case "/metrics":
-                return Response(body=self._metrics.render(), content_type=metrics.CONTENT_TYPE)
-            case _:
-                return Response(status=404, body=b"there are /healthz, /readyz and /metrics\n")
+        super().__init__()
 
     def why_not_ready(self) -> str:
         """Empty when the driver answers and the kubelet knows every resource. A refused configuration is no reason."""
@@ -47,7 +33,8 @@ class Monitoring:
         ]
         return "; ".join(missing)
 
-    def _collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Metric]:
+        """Its figures, as they are now."""
         facts = self._read()
         if facts is None:
             return

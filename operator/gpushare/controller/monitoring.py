@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gpushare.controller.looping import Passes
-from gpushare.serving import metrics
-from gpushare.serving.http import Request, Response
-from gpushare.serving.metrics import Counter, Gauge, Metric, Metrics
+from gpushare.serving import monitoring
+from gpushare.serving.metrics import Counter, Gauge, Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,25 +22,12 @@ class Facts:
     """What it has seen, by plural name of the kind."""
 
 
-class Monitoring:
-    """A handler for `serving.http`."""
+class Monitoring(monitoring.Monitoring):
+    """Metrics and health of the controller."""
 
     def __init__(self, read: Callable[[], Facts]) -> None:
         self._read = read
-        self._metrics = Metrics(self._collect)
-
-    async def answer(self, request: Request) -> Response:
-        """`/healthz`, `/readyz` and `/metrics`."""
-        match request.path:
-            case "/healthz":
-                return Response(body=b"ok\n")
-            case "/readyz":
-                why = self.why_not_ready()
-                return Response(status=503 if why else 200, body=f"{why or 'ok'}\n".encode())
-            case "/metrics":
-                return Response(body=self._metrics.render(), content_type=metrics.CONTENT_TYPE)
-            case _:
-                return Response(status=404, body=b"there are /healthz, /readyz and /metrics\n")
+        super().__init__()
 
     def why_not_ready(self) -> str:
         """Empty when it works, or waits for its turn; a bad configuration of a user is no reason."""
@@ -52,7 +38,8 @@ class Monitoring:
             return "the watches have not told of everything yet"
         return ""
 
-    def _collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Metric]:
+        """Its figures, as they are now."""
         facts = self._read()
         passes = facts.passes
         yield Gauge(name="gpushare_controller_leading", help="1 when this replica leads", value=facts.leading)

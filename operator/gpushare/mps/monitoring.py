@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from gpushare.serving import metrics
-from gpushare.serving.http import Request, Response
-from gpushare.serving.metrics import Gauge, Metrics
+from gpushare.serving import monitoring
+from gpushare.serving.metrics import Gauge
 
 
-class Monitoring:
-    """A handler for `serving.http`."""
+class Monitoring(monitoring.Monitoring):
+    """Metrics and health of the MPS process."""
 
     def __init__(self, why_not_ready: Callable[[], str], running: Callable[[], Mapping[str, bool]]) -> None:
         """The first is empty when all is well; the second tells of each daemon whether it runs."""
         self._why_not_ready = why_not_ready
         self._running = running
-        self._metrics = Metrics(self._gauges)
+        super().__init__()
 
-    async def answer(self, request: Request) -> Response:
-        """`/healthz`, `/readyz` and `/metrics`."""
-        match request.path:
-            case "/healthz":
-                return Response(body=b"ok\n")
-            case "/readyz":
-                why = self._why_not_ready()
-                return Response(status=503 if why else 200, body=f"{why or 'ok'}\n".encode())
-            case "/metrics":
-                return Response(body=self._metrics.render(), content_type=metrics.CONTENT_TYPE)
-            case _:
-                return Response(status=404, body=b"there are /healthz, /readyz and /metrics\n")
+    def why_not_ready(self) -> str:
+        """Empty when every daemon that should run does."""
+        return self._why_not_ready()
 
-    def _gauges(self) -> Iterator[Gauge]:
+    def collect(self) -> Iterator[Gauge]:
+        """Its figures, as they are now."""
         for resource, is_running in self._running().items():
             yield Gauge(
                 name="gpushare_mps_daemon_up",
