@@ -11,17 +11,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench import agent, allocation, cluster, figures, soak
+from bench import agent, allocation, cluster, controller, figures, soak
 
 GROUPS = {
     "agent": agent.measure,
     "allocation": allocation.measure,
     "sandbox": cluster.measure_sandbox,
     "fleet": cluster.measure_fleet,
+    "controller": controller.measure,
     "soak": soak.measure,
 }
-ONLY_BY_NAME = {"soak"}
-"""Takes minutes."""
+ONLY_BY_NAME = {"controller", "soak"}
+"""Each takes minutes."""
 
 
 def main(names: list[str]) -> int:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from gpushare.errors import Conflict, GpuShareError
+from gpushare.errors import ClusterRefused, Conflict, GpuShareError
 from gpushare.kube.backoff import Backoff
 
 QUIET_SECONDS = 0.05
 """How long the first wish for a pass waits for company: an edit comes as a burst of events."""
 _LONGEST_PAUSE_SECONDS = 30.0
+_REFUSED_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -44,6 +46,7 @@ class Loop:
         self._resync_seconds = resync_seconds
         self._log = log
         self._due: float | None = None
+        self._resync_at = math.inf
         self._reasons: set[str] = set()
         self._asked = asyncio.Event()
         self.passes = Passes()
@@ -54,6 +57,11 @@ class Loop:
         if self._due is None or due < self._due:
             self._due = due
         self._reasons.add(reason)
+        self._asked.set()
+
+    def request_resync(self, *, delay: float) -> None:
+        """Asks for a resync in `delay` seconds at the latest."""
+        self._resync_at = min(self._resync_at, asyncio.get_running_loop().time() + delay)
         self._asked.set()
 
     async def run(self) -> None:
@@ -68,13 +76,13 @@ class Loop:
             await asyncio.sleep(backoff.next())
         self.passes.synced = True
         self.request("start", delay=0)
-        clock = asyncio.get_running_loop().time
-        resync_at = clock() + self._resync_seconds
+        self.request_resync(delay=self._resync_seconds)
         backoff.reset()
         while True:
-            if not await self._wait(resync_at):
+            if not await self._wait():
+                self._resync_at = math.inf
                 worked = await self._try(self._resync)
-                resync_at = clock() + (self._resync_seconds if worked else _LONGEST_PAUSE_SECONDS)
+                self.request_resync(delay=self._resync_seconds if worked else _LONGEST_PAUSE_SECONDS)
                 self.request("resync", delay=0)
             elif await self._try(self._pass):
                 self.passes.done += 1
@@ -97,14 +105,14 @@ class Loop:
             return True
         return False
 
-    async def _wait(self, resync_at: float) -> bool:
+    async def _wait(self) -> bool:
         """Waits for the next pass that is due. False: it is time to resync first."""
         clock = asyncio.get_running_loop().time
-        while (now := clock()) < resync_at:
+        while (now := clock()) < self._resync_at:
             if self._due is not None and self._due <= now:
                 return True
             self._asked.clear()
-            until = resync_at if self._due is None else min(self._due, resync_at)
+            until = self._resync_at if self._due is None else min(self._due, self._resync_at)
             try:
                 async with asyncio.timeout_at(until):
                     await self._asked.wait()
@@ -118,6 +126,10 @@ class Loop:
         started = clock()
         try:
             await self._run_pass()
+        except ClusterRefused:
+            # It may be for want of a right, which a resync finds out.
+            self.request_resync(delay=_REFUSED_SECONDS)
+            raise
         finally:
             self.passes.seconds = clock() - started
         self._log.debug("pass done", extra={"reasons": reasons, "seconds": round(self.passes.seconds, 3)})

@@ -16,10 +16,10 @@ from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict
 from gpushare.kube.cluster import Cluster
 
-_DURATION_SECONDS = 15
+_DURATION_SECONDS = 12
 """How long a Lease counts that nobody renews: the longest gap after a crash."""
-_RENEW_SECONDS = 5.0
-_GIVE_UP_SECONDS = 10.0
+_RENEW_SECONDS = 4.0
+_GIVE_UP_SECONDS = 8.0
 """Without a renewal for so long the leader stops, well before somebody else may start."""
 _RELEASE_SECONDS = 3.0
 """A process that is asked to stop has half a minute for everything."""

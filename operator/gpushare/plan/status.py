@@ -18,6 +18,7 @@ CONFIG_VALID: Final = "ConfigValid"
 ROLLED_OUT: Final = "RolledOut"
 CONFLICT: Final = "Conflict"
 UNMANAGED: Final = "UnmanagedComponents"
+PERMITTED: Final = "Permitted"
 
 STATE_READY: Final = "ready"
 STATE_NOT_READY: Final = "notReady"
@@ -186,6 +187,17 @@ def conflict(texts: Iterable[str]) -> Condition:
     if message:
         return Condition(type=CONFLICT, status="True", reason="OwnedByAnother", message=message)
     return Condition(type=CONFLICT, status="False", reason="None")
+
+
+def permitted(missing: str) -> Condition:
+    """Whether the controller has the rights of its chart.
+
+    Args:
+        missing: what it lacks, for people; empty when it lacks nothing.
+    """
+    if missing:
+        return Condition(type=PERMITTED, status="False", reason="RightsMissing", message=wording.joined([missing]))
+    return Condition(type=PERMITTED, status="True", reason="RightsComplete")
 
 
 def unmanaged(components: Iterable[str], notes: Iterable[str]) -> Condition:

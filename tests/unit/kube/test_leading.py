@@ -49,7 +49,7 @@ async def test_first(cluster: MemoryCluster) -> None:
 
     assert spec(cluster) == {
         "holderIdentity": "one",
-        "leaseDurationSeconds": 15,
+        "leaseDurationSeconds": 12,
         "acquireTime": "2026-11-29T12:00:00.000005Z",
         "renewTime": "2026-11-29T12:00:00.000005Z",
         "leaseTransitions": 0,
