@@ -27,6 +27,8 @@ class Passes:
     failed: int = 0
     seconds: float = 0.0
     """How long the last one took."""
+    began: float | None = None
+    """When what runs now began, by the loop's clock; None while nothing runs."""
 
 
 class Loop:
@@ -92,6 +94,7 @@ class Loop:
                 self.request("retry", delay=backoff.next())
 
     async def _try(self, act: Callable[[], Awaitable[None]]) -> bool:
+        self.passes.began = asyncio.get_running_loop().time()
         try:
             await act()
         except Conflict as error:
@@ -103,6 +106,8 @@ class Loop:
             self._log.exception("pass failed")
         else:
             return True
+        finally:
+            self.passes.began = None
         return False
 
     async def _wait(self) -> bool:

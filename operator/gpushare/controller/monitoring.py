@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from gpushare.controller.looping import Passes
 from gpushare.serving import monitoring
 from gpushare.serving.metrics import Counter, Gauge, Metric
+
+_LONGEST_PASS_SECONDS: Final = 600.0
+"""Thousands of nodes take a minute, and every request of a pass ends in half a minute."""
+_LONGEST_TURN_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +25,10 @@ class Facts:
     passes: Passes
     objects: dict[str, int]
     """What it has seen, by plural name of the kind."""
+    now: float = 0.0
+    """By the clock of `passes`."""
+    watches_stand_seconds: float = 0.0
+    """For how long the loop of the watches has not turned."""
 
 
 class Monitoring(monitoring.Monitoring):
@@ -28,6 +37,16 @@ class Monitoring(monitoring.Monitoring):
     def __init__(self, read: Callable[[], Facts]) -> None:
         self._read = read
         super().__init__()
+
+    def why_not_alive(self) -> str:
+        """Empty while its loops turn. That the API server is away is no reason: a restart would not bring it back."""
+        facts = self._read()
+        began = facts.passes.began
+        if began is not None and facts.now - began > _LONGEST_PASS_SECONDS:
+            return f"a pass has been running for {facts.now - began:.0f} s"
+        if facts.watches_stand_seconds > _LONGEST_TURN_SECONDS:
+            return f"the watches have been standing still for {facts.watches_stand_seconds:.0f} s"
+        return ""
 
     def why_not_ready(self) -> str:
         """Empty when it works, or waits for its turn; a bad configuration of a user is no reason."""

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ from gpushare.kube.credentials import Credentials, TokenReader, tls_context
 _STARTED_SECONDS = 60.0
 """Whoever ran for that long had started well; the next pause is short again."""
 _GOODBYE_SECONDS = 0.1
+_TURN_SECONDS = 5.0
 
 
 class Operating:
@@ -39,6 +41,12 @@ class Operating:
         self._namespace = namespace
         self._see = see
         self._log = log
+        self._turned = time.monotonic()
+
+    @property
+    def standing_seconds(self) -> float:
+        """For how long the loop of the watches has not turned; a few seconds are nothing."""
+        return time.monotonic() - self._turned
 
     async def run(self) -> None:
         """Watches until cancelled. Whatever ends kopf (a watch that is refused for good) is logged; then it starts again."""
@@ -48,6 +56,7 @@ class Operating:
         with _logged_to(self._log):
             while True:
                 started = clock()
+                self._turned = time.monotonic()
                 reason = await self._run_once(streaming=streaming)
                 self._log.warning("watches ended, starting again", extra={"reason": reason})
                 # Streamed lists are not in every version that we serve; who refuses them gets plain ones.
@@ -81,6 +90,7 @@ class Operating:
             token = self._tokens.read(anew=True)
             return Connection(server=self._server, scheme="Bearer" if token else None, token=token, tls=self._tls)
 
+        turning = asyncio.create_task(self._turn())
         try:
             await kopf.operator(
                 registry=registry,
@@ -90,8 +100,14 @@ class Operating:
                 stop_flag=stop,
             )
         finally:
+            turning.cancel()
             # kopf does not wait until its TLS connections are closed, which takes some turns of the loop.
             await asyncio.sleep(_GOODBYE_SECONDS)
+
+    async def _turn(self) -> None:
+        while True:
+            self._turned = time.monotonic()
+            await asyncio.sleep(_TURN_SECONDS)
 
 
 class _Life(threading.Thread):

@@ -1,5 +1,7 @@
 """What the controller tells over HTTP."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpushare.controller.looping import Passes
@@ -34,6 +36,29 @@ async def test_ready(state: Facts, status: int, saying: str) -> None:
     assert code == status
     assert saying in body
     assert await ask("/healthz", state) == (200, "ok\n")
+
+
+@pytest.mark.parametrize(
+    ("state", "saying"),
+    [
+        pytest.param(replace(facts(), passes=Passes(synced=True, began=100.0), now=150.0), "ok", id="a-pass-runs"),
+        pytest.param(
+            replace(facts(), passes=Passes(synced=True, began=100.0), now=1000.0),
+            "a pass has been running for 900 s",
+            id="a-pass-hangs",
+        ),
+        pytest.param(replace(facts(), now=1000.0), "ok", id="nothing-to-do-for-long"),
+        pytest.param(replace(facts(), watches_stand_seconds=30.0), "ok", id="watches-are-busy"),
+        pytest.param(
+            replace(facts(), watches_stand_seconds=200.0),
+            "the watches have been standing still for 200 s",
+            id="watches-hang",
+        ),
+    ],
+)
+async def test_alive(state: Facts, saying: str) -> None:
+    """Health fails where only a restart helps: when a loop stands still."""
+    assert await ask("/healthz", state) == (200 if saying == "ok" else 503, f"{saying}\n")
 
 
 async def test_metrics() -> None:
