@@ -62,6 +62,7 @@ SECRET = Kind("", "v1", "Secret", "secrets", namespaced=True)
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 SERVICE = Kind("", "v1", "Service", "services", namespaced=True)
 EVENT = Kind("", "v1", "Event", "events", namespaced=True)
+RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
 DAEMON_SET = Kind("apps", "v1", "DaemonSet", "daemonsets", namespaced=True)
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
@@ -98,7 +99,7 @@ VALIDATING_ADMISSION_POLICY_BINDING = Kind(
 
 KINDS = (
     CLUSTER_POLICY, GPU_NODE, GPU_CLUSTER, NODE_FEATURE,
-    NAMESPACE, NODE, POD, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, SERVICE, EVENT,
+    NAMESPACE, NODE, POD, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, SERVICE, EVENT, RESOURCE_QUOTA,
     DAEMON_SET, DEPLOYMENT, REPLICA_SET, CONTROLLER_REVISION, JOB, LEASE, RUNTIME_CLASS, ROLE, ROLE_BINDING, CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING, CUSTOM_RESOURCE_DEFINITION, SELF_SUBJECT_RULES_REVIEW, MUTATING_WEBHOOK_CONFIGURATION,
     VALIDATING_WEBHOOK_CONFIGURATION, SERVICE_MONITOR,
