@@ -178,6 +178,20 @@ class SandboxWorkloads(Switch):
     """Virtual machines with GPUs."""
 
     default_workload: Literal["container", "vm-passthrough", "vm-vgpu", ""] = "container"
+    mode: str = "kubevirt"
+
+
+class MigManagerConfig(_Part):
+    """Layouts of MIG."""
+
+    default: str = ""
+    """With which layout to begin; the definition of the kind fills in `all-disabled` where nothing is written."""
+
+
+class MigManager(Switch):
+    """Changes MIG layouts; another operator's, but for the label by which it is told what to begin with."""
+
+    config: MigManagerConfig | None = None
 
 
 class ClusterPolicy(_Part):
@@ -197,7 +211,7 @@ class ClusterPolicy(_Part):
     dcgm: Switch = Switch()
     dcgm_exporter: Switch = Switch()
     node_status_exporter: Switch = Switch()
-    mig_manager: Switch = Switch()
+    mig_manager: MigManager = MigManager()
     gds: Switch = Switch()
     gdrcopy: Switch = Switch()
     vgpu_manager: Switch = Switch()

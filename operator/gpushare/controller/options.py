@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ class Options:
     """The operator's own; empty: that of the pod or of the kubeconfig's context."""
     image: str = ""
     policy: str = ""
+    hami_nodes: bool = False
+    isolation: str = "none"
     kubeconfig: Path | None = None
     """None: the service account of the pod."""
     context: str = ""
@@ -30,6 +33,8 @@ class Options:
     """Name in the Lease; empty: a random one."""
     leader_elect: bool = True
     resync_seconds: float = 300.0
+    discovery_grace_seconds: float = 600.0
+    """How long a node keeps everything without the labels of node feature discovery."""
     metrics_port: int | None = None
     """Port for metrics and health; None: neither is served."""
     metrics_address: str = ""
@@ -62,6 +67,18 @@ def _build_parser() -> _Parser:
     add = parser.add_argument
     add("--policy", metavar="NAME", default="", help="follow only this ClusterPolicy (default: the oldest)")
     add("--namespace", metavar="NAME", default="", help=f"the operator's namespace (default: ${names.ENV_NAMESPACE})")
+    add(
+        "--hami-node-label",
+        choices=("true", "false"),
+        default="false",
+        help=f"nodes with the label {names.LABEL_HAMI_NODE}=on give out fractions, as with HAMi (default: false)",
+    )
+    add(
+        "--fractions-isolation",
+        choices=("none", "mps", "hami-core"),
+        default="none",
+        help="what isolates fractions on nodes whose labels ask for fractions (default: none)",
+    )
     add("--kubeconfig", metavar="FILE", type=Path, help="reach the cluster by this file (default: as a pod does)")
     add("--context", metavar="NAME", default="", help="context of the kubeconfig (default: its current one)")
     add(
@@ -76,6 +93,14 @@ def _build_parser() -> _Parser:
         type=float,
         default=300.0,
         help="seconds between passes that nothing asked for (default: 300)",
+    )
+    add(
+        "--discovery-grace-seconds",
+        metavar="N",
+        type=float,
+        default=600.0,
+        help="how long a node keeps its agent, configuration and labels after node feature discovery has stopped to say that "
+        "it has GPUs, as it does while it restarts (default: 600)",
     )
     add("--metrics-port", metavar="N", type=int, help="serve metrics and health on this port (default: not at all)")
     add("--metrics-address", metavar="IP", help=f"and on this address only (default: ${names.ENV_POD_IP}, else on all)")
@@ -98,6 +123,8 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Options:
     given = _build_parser().parse_args(list(argv))
     if given.resync_seconds <= 0:
         raise UsageError(f"--resync-seconds {given.resync_seconds:g}: expected a number above 0")
+    if not 0 <= given.discovery_grace_seconds < math.inf:
+        raise UsageError(f"--discovery-grace-seconds {given.discovery_grace_seconds:g}: expected a number, 0 or more")
     if given.metrics_port is not None and not 0 <= given.metrics_port <= 65535:
         raise UsageError(f"--metrics-port {given.metrics_port}: expected a number from 0 to 65535")
     namespace = given.namespace or environ.get(names.ENV_NAMESPACE, "")
@@ -107,11 +134,14 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Options:
         namespace=namespace,
         image=environ.get(names.ENV_DEVICE_PLUGIN_IMAGE, ""),
         policy=given.policy,
+        hami_nodes=given.hami_node_label == "true",
+        isolation=given.fractions_isolation,
         kubeconfig=given.kubeconfig,
         context=given.context,
         identity=environ.get(names.ENV_POD_NAME, ""),
         leader_elect=given.leader_elect == "true",
         resync_seconds=given.resync_seconds,
+        discovery_grace_seconds=given.discovery_grace_seconds,
         metrics_port=given.metrics_port,
         metrics_address=environ.get(names.ENV_POD_IP, "") if given.metrics_address is None else given.metrics_address,
         log_level=given.log_level,

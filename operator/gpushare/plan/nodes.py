@@ -1,13 +1,13 @@
 """Which labels a Node should carry from us: `gpu.present`, `gpu.deploy.*`, and the facts that its agent found.
 
 What somebody else wrote is theirs: a `gpu.deploy.*` with any value is an opt-out to honour (an empty one is as good as none).
-Facts are ours wherever they come from. Called by `build`.
+Facts are ours wherever they come from, unless somebody keeps writing them. Called by `fleet`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -15,10 +15,14 @@ from typing import Final
 from gpushare import names
 from gpushare.api.clusterpolicy import ClusterPolicy
 from gpushare.domain.gpunode import GPUNode
+from gpushare.plan import discovery, optouts
+from gpushare.plan.discovery import Sight
 from gpushare.plan.snapshot import Node
 
 CONTAINER: Final = "container"
-WORKLOADS: Final = frozenset({CONTAINER, "vm-passthrough", "vm-vgpu"})
+_PASSTHROUGH: Final = "vm-passthrough"
+_VGPU: Final = "vm-vgpu"
+WORKLOADS: Final = frozenset({CONTAINER, _PASSTHROUGH, _VGPU})
 
 DEPLOYED: Final = (
     "driver", "gpu-feature-discovery", "container-toolkit", "device-plugin", "dcgm", "dcgm-exporter",
@@ -27,6 +31,9 @@ DEPLOYED: Final = (
 """Components of container workloads. Labelled whether or not the policy has them, since other operators select by these too."""
 MIG_MANAGER: Final = "mig-manager"
 _MIG_PRODUCTS: Final = ("h100", "a100", "a30")
+_MIG_CHANGES: Final = frozenset({"pending", "rebooting"})
+"""States of a MIG manager that is at work: what an agent sees meanwhile is not what will be."""
+_OFF: Final = "false"
 
 # What a label may come from: an agent's report must not be able to move a node anywhere else in the cluster.
 _FACT: Final = re.compile(
@@ -43,6 +50,15 @@ _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What should stand on one Node from us."""
+
+    labels: Mapping[str, str]
+    opted_out: frozenset[str] = frozenset()
+    """Components to remember as opted out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLabels:
     """A change of one Node, for one server-side apply by our own field manager."""
 
@@ -51,26 +67,18 @@ class NodeLabels:
     """Goes into the patch: a Node that was replaced meanwhile answers with a conflict."""
     labels: Mapping[str, str]
     """Everything that is ours; what is missing here and was ours before goes."""
+    opted_out: frozenset[str] = frozenset()
+    """What the annotation says, which goes where this is empty."""
     removed: tuple[str, ...] = ()
     """Keys that go with it, for logs."""
+    claimed: tuple[str, ...] = ()
+    """Keys that are not ours yet, or no longer."""
+    is_known: bool = False
+    """Something on the Node is ours already: what is claimed now may have been taken from us."""
     force: bool = False
     """A fact is written over somebody else's. Then `resource_version` must go into the patch, so that an opt-out that
     was written since the snapshot is a conflict and not lost."""
     resource_version: str = ""
-
-
-def is_gpu_node(node: Node) -> bool:
-    """Whether a node has NVIDIA GPUs: discovery says so, or somebody else than us wrote `gpu.present=true`."""
-    return _is_discovered(node) or _foreign_presence(node) == "true"
-
-
-def _is_discovered(node: Node) -> bool:
-    return any(node.labels.get(label) == "true" for label in names.LABELS_NFD_GPU)
-
-
-def _foreign_presence(node: Node) -> str:
-    # What we wrote ourselves is no input: it would keep a node with GPUs for ever.
-    return "" if names.LABEL_PRESENT in node.owned else node.labels.get(names.LABEL_PRESENT, "")
 
 
 def workload_of(node: Node, policy: ClusterPolicy) -> str:
@@ -81,9 +89,9 @@ def workload_of(node: Node, policy: ClusterPolicy) -> str:
     return label if label in WORKLOADS else policy.sandbox_workloads.default_workload or CONTAINER
 
 
-def is_served(node: Node, policy: ClusterPolicy) -> bool:
+def is_served(node: Node, policy: ClusterPolicy, sight: Sight) -> bool:
     """Whether a node belongs to us: it has GPUs, they are for containers, and the agent is wanted in this cluster."""
-    return policy.is_enabled("device_plugin") and is_gpu_node(node) and workload_of(node, policy) == CONTAINER
+    return policy.is_enabled("device_plugin") and sight.present and workload_of(node, policy) == CONTAINER
 
 
 def runs_agent(node: Node, wanted: Mapping[str, str]) -> bool:
@@ -92,38 +100,82 @@ def runs_agent(node: Node, wanted: Mapping[str, str]) -> bool:
     return wanted.get(label, "" if label in node.owned else node.labels.get(label, "")) == "true"
 
 
-def wanted_labels(node: Node, policy: ClusterPolicy | None, gpu_node: GPUNode | None) -> dict[str, str]:
-    """All labels of one Node that should be ours. Without a policy there are none."""
-    if policy is None:
-        return {}
-    if not is_gpu_node(node):
+def build_wanted(node: Node, policy: ClusterPolicy, gpu_node: GPUNode | None, sight: Sight) -> Wanted:
+    """All that should stand on one Node from us."""
+    if not sight.present:
         # Said, rather than removed, as NVIDIA's operator does; never of a node that had none.
-        return {names.LABEL_PRESENT: "false"} if names.LABEL_PRESENT in node.owned else {}
-    presence = {} if _foreign_presence(node) == "true" else {names.LABEL_PRESENT: "true"}
-    if workload_of(node, policy) != CONTAINER:
-        return presence
-    facts = _facts(node, policy, gpu_node)
+        presence = {names.LABEL_PRESENT: "false"} if names.LABEL_PRESENT in node.owned else {}
+        return Wanted(labels=presence, opted_out=optouts.remembered(node, sight, DEPLOYED))
+    # In a time without discovery's labels, what NVIDIA's operator has made of it is not overruled.
+    foreign = discovery.foreign_presence(node)
+    presence = {} if foreign == "true" or (sight.missing and foreign) else {names.LABEL_PRESENT: "true"}
+    facts = _facts(node, policy, gpu_node) if workload_of(node, policy) == CONTAINER else {}
     # The facts of this pass count at once, or a MIG-capable node would be written twice.
-    return {**presence, **_deploy_labels(node, {**node.labels, **facts}), **facts}
+    known = {**node.labels, **facts}
+    components = tuple(_components(node, policy, known))
+    opted_out = optouts.remembered(node, sight, components)
+    deployed = _deploy_labels(node, components, opted_out)
+    return Wanted(labels={**presence, **deployed, **_mig_config(node, policy, known), **facts}, opted_out=opted_out)
 
 
 def _facts(node: Node, policy: ClusterPolicy, gpu_node: GPUNode | None) -> dict[str, str]:
-    if gpu_node is None or gpu_node.node_uid != node.uid:
-        return {}
+    if gpu_node is None or gpu_node.node_uid != node.uid or _is_off(node, "operands") or _is_off(node, "device-plugin"):
+        return {}  # nobody is there who would know, or whose word would still hold
+    if node.labels.get(names.LABEL_MIG_STATE) in _MIG_CHANGES:
+        return {key: node.labels[key] for key in node.owned if key in node.labels and _is_fact(key)}
     told = gpu_node.status.labels
-    opted_out = node.labels.get(f"{names.LABEL_DEPLOY_PREFIX}gpu-feature-discovery") == "false"
-    if opted_out or not policy.is_enabled("gfd"):
+    if _is_off(node, "gpu-feature-discovery") or not policy.is_enabled("gfd"):
         # Nobody wants to know them; but MPS daemons run by this one only, and without them there would be no GPUs.
         return {key: "true" for key in (names.LABEL_MPS_CAPABLE,) if told.get(key) == "true"}
     return {key: value for key, value in told.items() if _is_fact(key) and _is_value(value)}
 
 
-def _deploy_labels(node: Node, known: Mapping[str, str]) -> dict[str, str]:
-    if node.labels.get(names.LABEL_DEPLOY_OPERANDS) == "false":
-        return {}
-    components = (*DEPLOYED, MIG_MANAGER) if _is_mig_capable(known) else DEPLOYED
-    keys = (names.LABEL_DEPLOY_PREFIX + component for component in components)
-    return {key: "true" for key in keys if key in node.owned or not node.labels.get(key)}
+def _is_off(node: Node, component: str) -> bool:
+    return node.labels.get(names.LABEL_DEPLOY_PREFIX + component) == _OFF
+
+
+def _components(node: Node, policy: ClusterPolicy, known: Mapping[str, str]) -> Iterable[str]:
+    """What NVIDIA's operator labels for the node's workload."""
+    workload = workload_of(node, policy)
+    if workload == CONTAINER:
+        return (*DEPLOYED, MIG_MANAGER) if _is_mig_capable(known) else DEPLOYED
+    if workload == _VGPU:
+        return (
+            "sandbox-device-plugin",
+            "vgpu-manager",
+            "vgpu-device-manager",
+            "sandbox-validator",
+            "cc-manager",
+            "client",
+        )
+    plugin = "kata-sandbox-device-plugin" if policy.sandbox_workloads.mode == "kata" else "sandbox-device-plugin"
+    return plugin, "sandbox-validator", "vfio-manager", "kata-manager", "cc-manager", "client"
+
+
+def _deploy_labels(node: Node, components: Iterable[str], opted_out: frozenset[str]) -> dict[str, str]:
+    if _is_off(node, "operands"):
+        # Left behind by an operator that is gone, it would keep our agent where nobody wants it.
+        is_left = node.labels.get(names.LABEL_DEPLOY_DEVICE_PLUGIN, "") not in {"", _OFF}
+        is_ours = names.LABEL_DEPLOY_DEVICE_PLUGIN in node.owned
+        return {names.LABEL_DEPLOY_DEVICE_PLUGIN: _OFF} if is_left and not is_ours else {}
+    labels: dict[str, str] = {}
+    for component in components:
+        key = names.LABEL_DEPLOY_PREFIX + component
+        if component not in opted_out:
+            if key in node.owned or not node.labels.get(key):
+                labels[key] = "true"
+        elif key in node.owned or node.labels.get(key) != _OFF:
+            labels[key] = _OFF
+    return labels
+
+
+def _mig_config(node: Node, policy: ClusterPolicy, known: Mapping[str, str]) -> dict[str, str]:
+    """What a MIG manager is told to begin with, as the policy wants it; never over what somebody has told it."""
+    default = policy.mig_manager.config.default if policy.mig_manager.config is not None else ""
+    is_wanted = policy.is_enabled("mig_manager") and default and _is_mig_capable(known)
+    is_free = names.LABEL_MIG_CONFIG in node.owned or names.LABEL_MIG_CONFIG not in node.labels
+    is_for_containers = workload_of(node, policy) == CONTAINER
+    return {names.LABEL_MIG_CONFIG: default} if is_wanted and is_free and is_for_containers else {}
 
 
 def _is_mig_capable(labels: Mapping[str, str]) -> bool:
@@ -145,17 +197,39 @@ def _is_value(value: str) -> bool:
     return _VALUE.fullmatch(value) is not None
 
 
-def build_change(node: Node, wanted: Mapping[str, str]) -> NodeLabels | None:
-    """What has to be written so that our labels are `wanted`; None when they are."""
+def contested(node: Node, wanted: Mapping[str, str], lost: frozenset[str]) -> frozenset[str]:
+    """Facts that somebody else keeps writing, so that they are left alone.
+
+    Args:
+        node: with what node feature discovery says to maintain itself, as it does where NVIDIA's own feature discovery runs.
+        wanted: our labels.
+        lost: keys that were written again and again before.
+    """
+    return frozenset(key for key in wanted if key not in node.owned and (key in node.maintained or key in lost))
+
+
+def build_change(node: Node, wanted: Wanted, left: frozenset[str] = frozenset()) -> NodeLabels | None:
+    """What has to be written so that what is ours on a Node is as `wanted`; None when it is.
+
+    Args:
+        node: as it is.
+        wanted: as it should be.
+        left: keys that are left alone.
+    """
     owned = {key: node.labels[key] for key in node.owned if key in node.labels}
-    if owned == wanted:
+    labels = {key: value for key, value in wanted.labels.items() if key not in left}
+    if owned == labels and node.opted_out == wanted.opted_out:
         return None
-    force = any(node.labels.get(key, value) != value and key not in node.owned for key, value in wanted.items())
+    claimed = tuple(sorted(key for key in labels if key not in node.owned))
+    force = any(node.labels.get(key, labels[key]) != labels[key] for key in claimed)
     return NodeLabels(
         name=node.name,
         uid=node.uid,
-        labels=dict(wanted),
-        removed=tuple(sorted(owned.keys() - wanted.keys())),
+        labels=labels,
+        opted_out=wanted.opted_out,
+        removed=tuple(sorted(owned.keys() - labels.keys())),
+        claimed=claimed,
+        is_known=bool(owned),
         force=force,
         resource_version=node.resource_version if force else "",
     )

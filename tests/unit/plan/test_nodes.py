@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from gpushare import names
 from gpushare.api.clusterpolicy import ClusterPolicy, parse_policy
 from gpushare.domain.gpunode import GPUNode, GPUNodeStatus
-from gpushare.plan import nodes
+from gpushare.plan import discovery, nodes
+from gpushare.plan.nodes import Wanted
 from gpushare.plan.snapshot import Node
-from support.snapshots import CONFIG, PCI, PRESENT, node, policy, settle, snapshot
+from support.snapshots import CONFIG, NOW, PCI, PRESENT, SETTINGS, node, policy, settle, snapshot
 
 DEPLOY = names.LABEL_DEPLOY_PREFIX
 ALL = {f"{DEPLOY}{component}": "true" for component in nodes.DEPLOYED}
@@ -31,7 +33,18 @@ def reported(labels: dict[str, str], *, uid: str = "uid-gpu01") -> GPUNode:
     return GPUNode(name="gpu01", node_uid=uid, status=GPUNodeStatus(labels=labels))
 
 
+def wanted_labels(found: Node, parsed_policy: ClusterPolicy, gpu_node: GPUNode | None) -> Mapping[str, str]:
+    sight = discovery.look(found, gpu_node, NOW, grace_seconds=0)
+    return nodes.build_wanted(found, parsed_policy, gpu_node, sight).labels
+
+
 SANDBOX = {"enabled": True}
+PASSTHROUGH = ("sandbox-device-plugin", "sandbox-validator", "vfio-manager", "kata-manager", "cc-manager", "client")
+VGPU = ("sandbox-device-plugin", "vgpu-manager", "vgpu-device-manager", "sandbox-validator", "cc-manager", "client")
+
+
+def deployed(*components: str) -> dict[str, str]:
+    return {f"{DEPLOY}{component}": "true" for component in components}
 
 
 @pytest.mark.parametrize(
@@ -75,27 +88,43 @@ SANDBOX = {"enabled": True}
             id="workload label without virtual machines",
         ),
         pytest.param(
-            node(**{names.LABEL_WORKLOAD_CONFIG: "vm-vgpu"}), {"sandboxWorkloads": SANDBOX}, {PRESENT: "true"},
-            id="virtual machines",
+            node(**{names.LABEL_WORKLOAD_CONFIG: "vm-vgpu"}), {"sandboxWorkloads": SANDBOX},
+            {PRESENT: "true", **deployed(*VGPU)}, id="virtual GPUs",
         ),
         pytest.param(
             node(**{names.LABEL_WORKLOAD_CONFIG: "nonsense"}), {"sandboxWorkloads": SANDBOX}, {PRESENT: "true", **ALL},
             id="an unknown workload is the default",
         ),
         pytest.param(
-            node(), {"sandboxWorkloads": {**SANDBOX, "defaultWorkload": "vm-passthrough"}}, {PRESENT: "true"},
-            id="virtual machines by default",
+            node(), {"sandboxWorkloads": {**SANDBOX, "defaultWorkload": "vm-passthrough"}},
+            {PRESENT: "true", **deployed(*PASSTHROUGH)}, id="virtual machines by default",
+        ),
+        pytest.param(
+            node(), {"sandboxWorkloads": {**SANDBOX, "defaultWorkload": "vm-passthrough", "mode": "kata"}},
+            {PRESENT: "true", **deployed("kata-sandbox-device-plugin", *PASSTHROUGH[1:])}, id="Kata containers",
+        ),
+        pytest.param(
+            node(**{names.LABEL_MIG_CAPABLE: "true"}), {"migManager": {"config": {"default": "all-disabled"}}},
+            {PRESENT: "true", **ALL, MIG_MANAGER: "true", names.LABEL_MIG_CONFIG: "all-disabled"}, id="told where MIG begins",
+        ),
+        pytest.param(
+            node(**{names.LABEL_MIG_CAPABLE: "true", names.LABEL_MIG_CONFIG: "all-1g.5gb"}),
+            {"migManager": {"config": {"default": "all-disabled"}}},
+            {PRESENT: "true", **ALL, MIG_MANAGER: "true"}, id="somebody chose a MIG layout",
+        ),
+        pytest.param(
+            node(**{names.LABEL_MIG_CAPABLE: "true"}), {"migManager": {"config": {"default": ""}}},
+            {PRESENT: "true", **ALL, MIG_MANAGER: "true"}, id="the policy says nothing of MIG",
+        ),
+        pytest.param(
+            node(owned=(MIG_MANAGER,), **{names.LABEL_MIG_CAPABLE: "false", MIG_MANAGER: "true"}), {},
+            {PRESENT: "true", **ALL}, id="MIG capable no longer",
         ),
     ],
 )  # fmt: skip
 def test_presence_and_deployment(found: Node, spec: dict[str, Any], expected: dict[str, str]) -> None:
     """What discovery and people say becomes what components are deployed by."""
-    assert expected == nodes.wanted_labels(found, parsed(**spec), None)
-
-
-def test_without_a_policy() -> None:
-    """Nothing of ours is wanted."""
-    assert nodes.wanted_labels(node(), None, None) == {}
+    assert expected == wanted_labels(found, parsed(**spec), None)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +133,14 @@ def test_without_a_policy() -> None:
         pytest.param(node(), {}, reported(FACTS), FACTS, id="reported"),
         pytest.param(node(), {"gfd": {"enabled": False}}, reported(FACTS), {}, id="switched off"),
         pytest.param(node(**{f"{DEPLOY}gpu-feature-discovery": "false"}), {}, reported(FACTS), {}, id="opted out"),
+        pytest.param(node(**{names.LABEL_DEPLOY_OPERANDS: "false"}), {}, reported(FACTS), {}, id="opted out of everything"),
+        pytest.param(node(**{PLUGIN: "false"}), {}, reported(FACTS), {}, id="nobody serves what was reported"),
+        pytest.param(node(**{PLUGIN: "paused-for-mig-change"}), {}, reported(FACTS), FACTS, id="paused for a while"),
+        pytest.param(
+            node(owned=(names.LABEL_PRODUCT,), **{names.LABEL_MIG_STATE: "pending", names.LABEL_PRODUCT: "A100"}), {},
+            reported({names.LABEL_PRODUCT: "A100-MIG-INVALID"}), {names.LABEL_PRODUCT: "A100"},
+            id="MIG is being changed",
+        ),
         pytest.param(node(), {}, reported(FACTS, uid="another"), {}, id="of a node that had the name before"),
         pytest.param(
             node(), {}, reported({"node-role.kubernetes.io/control-plane": "", PRESENT: "x", PLUGIN: "x", CONFIG: "x"}),
@@ -119,14 +156,14 @@ def test_without_a_policy() -> None:
 )  # fmt: skip
 def test_facts(found: Node, spec: dict[str, Any], gpu_node: GPUNode, expected: dict[str, str]) -> None:
     """The agent's facts, and nothing else that it says."""
-    wanted = nodes.wanted_labels(found, parsed(**spec), gpu_node)
+    wanted = wanted_labels(found, parsed(**spec), gpu_node)
 
     assert expected == {key: value for key, value in wanted.items() if key not in {PRESENT, *ALL, MIG_MANAGER}}
 
 
 def test_one_write_for_facts_and_what_follows() -> None:
     """A node that turns out to be MIG capable gets its facts and the MIG manager's label at once."""
-    wanted = nodes.wanted_labels(node(), parsed(), reported({names.LABEL_MIG_CAPABLE: "true"}))
+    wanted = wanted_labels(node(), parsed(), reported({names.LABEL_MIG_CAPABLE: "true"}))
 
     assert (wanted[names.LABEL_MIG_CAPABLE], wanted[MIG_MANAGER]) == ("true", "true")
 
@@ -145,7 +182,7 @@ def test_one_write_for_facts_and_what_follows() -> None:
 )  # fmt: skip
 def test_change(found: Node, wanted: dict[str, str], expected: tuple[tuple[str, ...], bool, str] | None) -> None:
     """Only what differs is written; force is for facts, and comes with the version of the node that was looked at."""
-    change = nodes.build_change(found, wanted)
+    change = nodes.build_change(found, Wanted(labels=wanted))
 
     assert expected == ((change.removed, change.force, change.resource_version) if change is not None else None)
 
@@ -180,7 +217,7 @@ def test_lost_gpu() -> None:
     [found] = start.nodes
     blind = replace(found, labels={key: value for key, value in found.labels.items() if key != PCI})
 
-    after, _ = settle(replace(start, nodes=(blind,)))
+    after, _ = settle(replace(start, nodes=(blind,), settings=replace(SETTINGS, discovery_grace_seconds=0)))
 
     assert after.nodes[0].labels == {PRESENT: "false"}
     assert after.gpu_nodes == ()
