@@ -71,6 +71,8 @@ SERVICE_ACCOUNT_DEVICE_PLUGIN: Final = "nvidia-device-plugin"
 DAEMONSET_MPS: Final = "nvidia-device-plugin-mps-control-daemon"
 CONTROLLER: Final = "gpu-sharing-operator"
 """Deployment and service account of the controller."""
+CONFIG_WEBHOOK: Final = "gpu-sharing-operator-configs"
+"""Service, Secret and ValidatingWebhookConfiguration of what judges sharing configurations."""
 IMAGE: Final = "gpu-sharing-operator"
 """Repository name of the one image, whatever registry it comes from."""
 
@@ -86,6 +88,8 @@ MANAGER_SCHEDULER: Final = "gpushare-scheduler"
 
 # Own annotations and labels on objects that we create.
 ANNOTATION_HASH: Final = "gpushare.dev/template-hash"
+LABEL_SHARING_CONFIG: Final = "gpushare.dev/sharing-config"
+"""`true` on a ConfigMap whose keys are sharing configurations, whether or not a policy names it yet."""
 LABEL_SIMULATED: Final = "gpushare.dev/simulated"
 """`true` on nodes that a sandbox has put into a real cluster."""
 LABEL_COMPONENT: Final = "app.kubernetes.io/component"

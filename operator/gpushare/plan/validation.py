@@ -18,6 +18,7 @@ from gpushare.api.sharing import SharingConfig
 from gpushare.domain import manifests
 from gpushare.domain.devices import Inventory, MigStrategy
 from gpushare.errors import ConfigurationError, Problem
+from gpushare.plan.snapshot import ConfigMap
 from gpushare.sharing.building import build_pools
 
 _EMPTY: Final = Problem(path="", message="it is empty; to share nothing, write `version: v1`")
@@ -74,6 +75,15 @@ def check_fit(checked: Checked, inventory: Inventory, ruling: str = "") -> Check
 def strategy_of(config: SharingConfig, ruling: str) -> MigStrategy:
     """The MIG strategy in force: the policy's before the text's, as in NVIDIA's operator."""
     return MigStrategy(ruling) if ruling else config.flags.mig_strategy or MigStrategy.NONE
+
+
+def check_keys(config_map: ConfigMap) -> Iterator[Checked]:
+    """A ConfigMap as an API server has it. Lines are those of each text."""
+    for key, text in config_map.data.items():
+        checked = Checked(problems=(_EMPTY,)) if _is_empty(text) else _check_sharing(text)
+        yield replace(checked, title=key, owner=config_map.name)
+    for key in sorted(config_map.binary):
+        yield Checked(title=key, owner=config_map.name, problems=(_BINARY,))
 
 
 def _check_document(text: str) -> Iterator[Checked]:
@@ -134,8 +144,7 @@ def _check_key(text: Any, document: Document, place: tuple[str | int, ...]) -> C
     if not isinstance(text, str):
         message = "must be a text; put `|` behind the colon and the configuration below it, indented"
         return Checked(problems=(Problem(path="", message=message, line=line),))
-    if all(not each.strip() or each.lstrip().startswith("#") for each in text.splitlines()):
-        # As the controller refuses it: an empty key is a slip more often than a wish.
+    if _is_empty(text):
         return Checked(problems=(replace(_EMPTY, line=line),))
     checked = _check_sharing(text)
     first = document.line_before_text(place)
@@ -144,6 +153,11 @@ def _check_key(text: Any, document: Document, place: tuple[str | int, ...]) -> C
         problems=tuple(_moved(checked.problems, first, line)),
         warnings=tuple(_moved(checked.warnings, first, line)),
     )
+
+
+def _is_empty(text: str) -> bool:
+    """Refused, as by the controller: an empty key is a slip more often than a wish."""
+    return all(not each.strip() or each.lstrip().startswith("#") for each in text.splitlines())
 
 
 def _moved(problems: Iterable[Problem], first: int | None, line: int | None) -> Iterator[Problem]:
