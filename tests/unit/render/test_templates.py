@@ -17,7 +17,8 @@ def test_files_in_order() -> None:
     """Accounts and rights come before what runs with them, by the numbers of the files."""
     kinds = [manifest["kind"] for manifest in render("controller", VALUES)]
 
-    assert kinds == ["ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding", "Deployment"]
+    rights = ["ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"]
+    assert kinds == [*rights, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "Deployment"]
 
 
 def test_missing_value() -> None:
