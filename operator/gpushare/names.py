@@ -65,6 +65,17 @@ ANNOTATION_DECISION: Final = "gpushare.dev/decision"
 SCHEDULER: Final = "gpushare-scheduler"
 """Deployment, service account, and the name of the scheduler that pods with fractions are given to."""
 
+# What the scheduler writes into the annotations of pods besides, for tools of HAMi and Alibaba.
+ANNOTATION_HAMI_NODE: Final = "hami.io/vgpu-node"
+ANNOTATION_HAMI_TIME: Final = "hami.io/vgpu-time"
+ANNOTATION_HAMI_DEVICES: Final = "hami.io/vgpu-devices-allocated"
+ANNOTATION_ALIYUN_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
+ANNOTATION_ALIYUN_POD: Final = "ALIYUN_COM_GPU_MEM_POD"
+ANNOTATION_ALIYUN_DEV: Final = "ALIYUN_COM_GPU_MEM_DEV"
+ANNOTATION_ALIYUN_ASSIGNED: Final = "ALIYUN_COM_GPU_MEM_ASSIGNED"
+ANNOTATION_ALIYUN_TIME: Final = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
+ANNOTATION_ALIYUN_ALLOCATION: Final = "scheduler.framework.gpushare.allocation"
+
 # Objects with fixed names: the same as upstream's, so that one can take the other's place.
 DAEMONSET_DEVICE_PLUGIN: Final = "nvidia-device-plugin-daemonset"
 SERVICE_ACCOUNT_DEVICE_PLUGIN: Final = "nvidia-device-plugin"
