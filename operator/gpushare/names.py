@@ -25,13 +25,24 @@ LABELS_NFD_GPU: Final = (
     "feature.node.kubernetes.io/pci-0300_10de.present",
 )
 """Any one of them with the value `true` says that the node has an NVIDIA device."""
+ANNOTATION_NFD_LABELS: Final = "nfd.node.kubernetes.io/feature-labels"
+"""How the key of the annotation ends in which node feature discovery lists the labels that it maintains."""
 PREFIX_NFD: Final = "feature.node.kubernetes.io/"
 LABEL_NFD_NODE: Final = "nfd.node.kubernetes.io/node-name"
 """On a NodeFeature object: the node that it is about."""
 
+LABELS_POD_SECURITY: Final = (
+    "pod-security.kubernetes.io/enforce",
+    "pod-security.kubernetes.io/audit",
+    "pod-security.kubernetes.io/warn",
+)
+"""On a namespace: which pods are let in, and which are told of."""
+
 # Fact labels (spec: GPU feature discovery).
 LABEL_MIG_CAPABLE: Final = "nvidia.com/mig.capable"
 LABEL_MIG_STRATEGY: Final = "nvidia.com/mig.strategy"
+LABEL_MIG_CONFIG: Final = "nvidia.com/mig.config"
+LABEL_MIG_STATE: Final = "nvidia.com/mig.config.state"
 LABEL_MPS_CAPABLE: Final = "nvidia.com/mps.capable"
 LABEL_TIMESTAMP: Final = "nvidia.com/gfd.timestamp"
 LABEL_PRODUCT: Final = "nvidia.com/gpu.product"
@@ -54,8 +65,22 @@ RESOURCE_ALIYUN_MEM: Final = "aliyun.com/gpu-mem"
 RESOURCE_ALIYUN_CORE: Final = "aliyun.com/gpu-core.percentage"
 RESOURCE_ALIYUN_COUNT: Final = "aliyun.com/gpu-count"
 """On a node: its GPUs. As a label of a pod: over how many GPUs its memory is spread."""
+ANNOTATION_USE_TYPE: Final = "nvidia.com/use-gputype"
+ANNOTATION_AVOID_TYPE: Final = "nvidia.com/nouse-gputype"
+ANNOTATION_USE_UUID: Final = "nvidia.com/use-gpuuuid"
+ANNOTATION_AVOID_UUID: Final = "nvidia.com/nouse-gpuuuid"
+ANNOTATION_NUMA_BIND: Final = "nvidia.com/numa-bind"
+ANNOTATION_TIER: Final = "nvidia.com/vgpu-mode"
+"""By what a pod wants to be held to its fraction."""
+ANNOTATION_NODE_POLICY: Final = "hami.io/node-scheduler-policy"
+ANNOTATION_GPU_POLICY: Final = "hami.io/gpu-scheduler-policy"
+ANNOTATION_WEIGHTS: Final = "hami.io/device-scoring-weights"
+ANNOTATION_CORDON: Final = "hami.io/device-cordon"
+"""On a node: UUIDs of GPUs that get no more pods."""
 LABEL_ACK_SCHEDULE: Final = "ack.node.gpu.schedule"
 LABEL_ACK_PLACEMENT: Final = "ack.node.gpu.placement"
+LABEL_DISABLE_ISOLATION: Final = "cgpu.disable.isolation"
+"""`true` on a node: parts of its GPUs are only counted."""
 LABEL_HAMI_NODE: Final = "gpu"
 """`on`: a node that HAMi serves."""
 TAINT_FRACTIONS: Final = "gpushare.dev/fractions"
@@ -79,7 +104,13 @@ ANNOTATION_ALIYUN_ALLOCATION: Final = "scheduler.framework.gpushare.allocation"
 # Objects with fixed names: the same as upstream's, so that one can take the other's place.
 DAEMONSET_DEVICE_PLUGIN: Final = "nvidia-device-plugin-daemonset"
 SERVICE_ACCOUNT_DEVICE_PLUGIN: Final = "nvidia-device-plugin"
+CLUSTER_ROLE_AGENT: Final = "gpu-sharing-operator-agent"
+"""Of the agent, and its binding. No name of upstream's: beside us, NVIDIA's operator deletes what has those, in every pass."""
+SERVICE_DEVICE_PLUGIN: Final = "nvidia-device-plugin"
+"""Where Prometheus finds the agents; that of the MPS daemons has the name of their DaemonSet."""
 DAEMONSET_MPS: Final = "nvidia-device-plugin-mps-control-daemon"
+RUNTIME_CLASSES_CDI: Final = ("nvidia-legacy", "nvidia-cdi")
+"""Besides the one that the policy names, where containers get their GPUs by CDI."""
 CONTROLLER: Final = "gpu-sharing-operator"
 """Deployment and service account of the controller."""
 CONFIG_WEBHOOK: Final = "gpu-sharing-operator-configs"
@@ -94,11 +125,15 @@ PORT_MPS: Final = 9410
 
 # Field managers, one a writer.
 MANAGER_CONTROLLER: Final = "gpushare-controller"
+MANAGER_NVIDIA_OPERATOR: Final = "gpu-operator"
+"""What NVIDIA's operator calls itself where it writes."""
 MANAGER_AGENT: Final = "gpushare-agent"
 MANAGER_SCHEDULER: Final = "gpushare-scheduler"
 
 # Own annotations and labels on objects that we create.
 ANNOTATION_HASH: Final = "gpushare.dev/template-hash"
+ANNOTATION_OPTED_OUT: Final = "gpushare.dev/opted-out"
+"""On a Node: components that a person keeps away from it, for when somebody else removes the labels that say so."""
 LABEL_SHARING_CONFIG: Final = "gpushare.dev/sharing-config"
 """`true` on a ConfigMap whose keys are sharing configurations, whether or not a policy names it yet."""
 LABEL_SIMULATED: Final = "gpushare.dev/simulated"
@@ -115,4 +150,6 @@ ENV_NAMESPACE: Final = "OPERATOR_NAMESPACE"
 ENV_DEVICE_PLUGIN_IMAGE: Final = "DEVICE_PLUGIN_IMAGE"
 ENV_POD_NAME: Final = "POD_NAME"
 ENV_POD_IP: Final = "POD_IP"
+ENV_CANARY: Final = "ROLLOUT_CANARY"
+ENV_STOP_ON_REFUSAL: Final = "ROLLOUT_STOP_ON_REFUSAL"
 ENV_METRICS_PORT: Final = "METRICS_PORT"

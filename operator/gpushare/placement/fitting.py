@@ -1,0 +1,188 @@
+"""Whether one pod fits on one node, onto which GPUs, and how well. For one node at a time; `index` asks about thousands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from gpushare.domain.fractions import FractionMode, Grant
+from gpushare.placement import checking, policies
+from gpushare.placement.counting import NOTHING, Tally, charge_of, holding_of
+from gpushare.placement.gpus import UNUSED, Holding, Use
+from gpushare.placement.nodes import NodeState
+from gpushare.placement.policies import Candidate, Choice
+from gpushare.placement.quotas import FREE, UNLIMITED, Charge, Quota
+from gpushare.placement.reasons import Code, Reason, build_message, whole_node
+from gpushare.placement.scoring import node_score
+from gpushare.placement.shapes import ContainerRequest, PodRequest, Policy
+
+_MOST_CHOICES: Final = 64
+"""Sets of GPUs that are tried for the containers of one pod before it counts as not fitting."""
+_Tallies: TypeAlias = Mapping[int, Tally]
+"""By position of the GPU: what the containers placed so far make of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """The answer for one node."""
+
+    containers: Mapping[str, tuple[Grant, ...]] | None = None
+    """What each container gets; None: the pod does not fit."""
+    reasons: tuple[Reason, ...] = ()
+    """Why not; of the first container that finds no place."""
+    score: float = 0.0
+    """0 to 10, by the pod's policy for nodes; comparable between nodes."""
+    holding: Holding = field(default_factory=dict)
+    """What the pod takes of each GPU: for `NodeState.with_pod`."""
+    charge: Charge = FREE
+    """What the namespace's quota is charged with."""
+
+    @property
+    def message(self) -> str:
+        """For `FailedNodes`."""
+        return build_message(self.reasons)
+
+
+def fit(node: NodeState, request: PodRequest, room: Quota = UNLIMITED) -> Fit:
+    """Places a pod on a node as it is now, without changing it.
+
+    Args:
+        node: the node, without the pod.
+        request: what the pod asks for.
+        room: what is left of its namespace's quota.
+    """
+    code = checking.check_node(node, request)
+    if code is Code.FEW_DEVICES:
+        most = max(container.gpus for container in request.containers)
+        return Fit(reasons=(Reason(code, len(node.gpus), most),))
+    if code is not None or node.mode is None:
+        return Fit(reasons=(whole_node(code or Code.NO_FRACTIONS),))
+    search = _Search(node, node.mode, request, room)
+    chosen = search.run()
+    if chosen is None:
+        return Fit(reasons=search.reasons)
+    return _build_fit(node, node.mode, request, chosen)
+
+
+class _Search:
+    """One question. Containers are placed one after the other; where one finds no place, those before it try another."""
+
+    def __init__(self, node: NodeState, mode: FractionMode, request: PodRequest, room: Quota) -> None:
+        self._node = node
+        self._mode = mode
+        self._request = request
+        self._room = room
+        self._order = policies.order_of(request, mode.placement)
+        self._screened = tuple(
+            checking.check_constraints(gpu, request.constraints, mode.isolation) for gpu in node.gpus
+        )
+        self._is_mutex = Policy.MUTEX in request.gpu_policy
+        self._tried = 0
+        self.reasons: tuple[Reason, ...] = ()
+
+    def run(self) -> tuple[Choice, ...] | None:
+        """The GPUs of each step of the request; None: `reasons` say why not."""
+        return self._place(0, {}, NOTHING)
+
+    def _place(self, step: int, tallies: _Tallies, total: Tally) -> tuple[Choice, ...] | None:
+        """Places the containers from a step on. `total` counts the pod as its namespace's quota does."""
+        if step == len(self._request.steps):
+            return ()
+        container = self._request.steps[step]
+        codes = Counter[Code]()
+        candidates = self._find_candidates(container, tallies, total, codes)
+        for choice in self._choices(candidates, container, tallies):
+            self._tried += 1
+            if self._tried > _MOST_CHOICES:
+                break
+            after, charged = self._take(container, choice, tallies, total)
+            if not self._is_affordable(charged):
+                codes[Code.QUOTA] = len(choice)
+                continue
+            rest = self._place(step + 1, after, charged)
+            if rest is not None:
+                return (choice, *rest)
+        self.reasons = self.reasons or self._build_reasons(codes, len(candidates), container.gpus)
+        return None
+
+    def _find_candidates(
+        self, container: ContainerRequest, tallies: _Tallies, total: Tally, codes: Counter[Code]
+    ) -> list[Candidate]:
+        """The GPUs that take a container, best first; `codes` counts why the others do not."""
+        found = []
+        for position, (gpu, use, screened) in enumerate(
+            zip(self._node.gpus, self._node.uses, self._screened, strict=True)
+        ):
+            tally = tallies.get(position, NOTHING)
+            demand = checking.demand_of(container, gpu.traits, self._mode)
+            code = screened or checking.check_room(gpu.traits, use, tally, demand, is_mutex=self._is_mutex)
+            if code is None and not self._is_affordable(total.plus(container.kind, demand.taken_mib, demand.cores)):
+                code = Code.QUOTA
+            if code is not None:
+                codes[code] += 1
+                continue
+            before = Use(use.memory_mib + tally.memory_mib, use.cores + tally.cores, use.slots + tally.slots)
+            after = Use(before.memory_mib + demand.taken_mib, before.cores + demand.cores, before.slots + 1)
+            found.append(Candidate(position, gpu, after, before))
+        return sorted(found, key=lambda candidate: policies.build_key(candidate, self._order, self._request))
+
+    def _is_affordable(self, total: Tally) -> bool:
+        return self._room.takes(Charge(total.most_memory_mib, total.most_cores))
+
+    def _choices(self, candidates: list[Candidate], container: ContainerRequest, tallies: _Tallies) -> Iterator[Choice]:
+        """Sets of GPUs for a container. The kubelet hands out again what init containers had, before anything else."""
+        again = [position for position, tally in tallies.items() if tally.reusable]
+        fitting = {candidate.position for candidate in candidates}
+        must = [position for position in again if position in fitting][: container.gpus]
+        if len(candidates) < container.gpus or len(must) < min(container.gpus, len(again)):
+            return iter(())
+        return policies.choices(candidates, must, container.gpus, self._request, self._node.topology)
+
+    def _take(
+        self, container: ContainerRequest, choice: Choice, tallies: _Tallies, total: Tally
+    ) -> tuple[_Tallies, Tally]:
+        after = dict(tallies)
+        memory = cores = 0
+        for position in choice:
+            demand = checking.demand_of(container, self._node.gpus[position].traits, self._mode)
+            after[position] = after.get(position, NOTHING).plus(container.kind, demand.taken_mib, demand.cores)
+            memory, cores = memory + demand.taken_mib, cores + demand.cores
+        return after, total.plus(container.kind, memory, cores)
+
+    def _build_reasons(self, codes: Counter[Code], found: int, wanted: int) -> tuple[Reason, ...]:
+        """Counts in the order of the checks, so that nodes with the same GPUs in another order say the same."""
+        total = len(self._node.gpus)
+        if 0 < found < wanted:
+            codes[Code.FEW_FIT] = found
+        elif found and not codes[Code.QUOTA]:
+            codes[Code.NUMA if self._request.constraints.numa_bind else Code.FEW_FIT] = found
+        return tuple(Reason(code, codes[code], total) for code in Code if codes[code])
+
+
+def _build_fit(node: NodeState, mode: FractionMode, request: PodRequest, chosen: tuple[Choice, ...]) -> Fit:
+    if request.is_on_same_gpus:
+        chosen = chosen * len(request.containers)
+    containers = {}
+    for container, choice in zip(request.containers, chosen, strict=True):
+        demands = (
+            (node.gpus[position], checking.demand_of(container, node.gpus[position].traits, mode))
+            for position in choice
+        )
+        containers[container.name] = tuple(
+            Grant(gpu.uuid, demand.taken_mib, demand.cores, container.units) for gpu, demand in demands
+        )
+    kinds = {container.name: container.kind for container in request.containers}
+    holding = holding_of(containers, kinds)
+    allowed = (
+        (gpu.traits, use.plus(holding.get(gpu.uuid, UNUSED)))
+        for gpu, use in zip(node.gpus, node.uses, strict=True)
+        if checking.check_constraints(gpu, request.constraints, mode.isolation) is None
+    )
+    return Fit(
+        containers=containers,
+        score=node_score(allowed, request.weights, request.node_policy),
+        holding=holding,
+        charge=charge_of(containers, kinds),
+    )

@@ -1,0 +1,100 @@
+"""One GPU as the scheduler sees it: what it gives out, and what is taken. Small and shared, as there are tens of thousands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from gpushare.domain.fractions import Dialect, FractionMode, Isolation
+
+_NO_NUMA: Final = -1
+_VENDOR: Final = "NVIDIA"
+
+
+class Traits(NamedTuple):
+    """What one GPU gives out. GPUs with equal traits and equal use are the same to any pod that does not name them."""
+
+    model: str
+    """Product name, with the vendor before it, as HAMi's annotations expect."""
+    memory_mib: int
+    """With over-commitment, where it is allowed; whole units in the dialect of Aliyun."""
+    cores: int
+    """Percent; 100 unless compute is over-committed."""
+    slots: int
+    """Containers at most; 0: any number."""
+    numa: int
+    """-1: the host does not say."""
+    is_healthy: bool
+    is_cordoned: bool
+
+
+class Use(NamedTuple):
+    """What is taken of one GPU, by one pod or by all together."""
+
+    memory_mib: int = 0
+    cores: int = 0
+    slots: int = 0
+    """Shares that the kubelet has given out; in the dialect of Aliyun, pods."""
+    alone: int = 0
+    """How many of them want the GPU for themselves."""
+    unlimited: int = 0
+    """How many of them have no limit of compute."""
+
+    def plus(self, other: Use) -> Use:
+        """Both together."""
+        return Use(*(one + two for one, two in zip(self, other, strict=True)))
+
+    def minus(self, other: Use) -> Use:
+        """What remains without the other."""
+        return Use(*(one - two for one, two in zip(self, other, strict=True)))
+
+
+UNUSED: Final = Use()
+Holding = Mapping[str, Use]
+"""What one pod takes, by UUID of the GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class GPU:
+    """A GPU of one node."""
+
+    uuid: str
+    index: int
+    """As nvidia-smi counts."""
+    traits: Traits
+
+
+_shared = lru_cache(maxsize=4096)(Traits)
+"""The same object for equal traits: a cluster has few models, and each node has several of one."""
+
+
+def read_gpus(devices: Iterable[Mapping[str, Any]], mode: FractionMode, cordoned: Container[str]) -> tuple[GPU, ...]:
+    """What `status.devices` of a GPUNode offers in a mode, by index: as many slots or units as the agent tells the kubelet.
+
+    GPUs in MIG mode take no part, nor do those whose driver does not tell their memory.
+    """
+    parts = (device for device in devices if not device.get("migEnabled") and device.get("memoryMiB"))
+    return tuple(sorted((_read_gpu(device, mode, cordoned) for device in parts), key=lambda gpu: gpu.index))
+
+
+def _read_gpu(device: Mapping[str, Any], mode: FractionMode, cordoned: Container[str]) -> GPU:
+    product = str(device.get("product", ""))
+    memory = int(device["memoryMiB"] * mode.memory_scaling)
+    is_hami = mode.dialect is Dialect.HAMI
+    traits = _shared(
+        model=sys.intern(product if product.startswith(_VENDOR) else f"{_VENDOR}-{product}"),
+        memory_mib=memory if is_hami else memory - memory % mode.unit_mib,
+        cores=round(100 * mode.core_scaling),
+        slots=_slots_of(mode) if is_hami else 0,
+        numa=device.get("numaNode", _NO_NUMA),
+        is_healthy=device["health"]["healthy"],
+        is_cordoned=device["uuid"] in cordoned,
+    )
+    return GPU(device["uuid"], device["index"], traits)
+
+
+def _slots_of(mode: FractionMode) -> int:
+    return 1 if mode.isolation is Isolation.EXCLUSIVE else mode.slots

@@ -1,0 +1,128 @@
+"""All nodes of a cluster, and which of them take a pod, answered in milliseconds for thousands. Kept by the extender.
+
+Nodes that look the same give the same answer, so each look is asked once about each shape of pod, and the answer stays as
+long as a node looks so. A cluster has few looks: what its machines are, times what is on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
+
+from gpushare.placement.fitting import Fit, fit
+from gpushare.placement.nodes import NodeState
+from gpushare.placement.quotas import UNLIMITED, Charge, Quota
+from gpushare.placement.reasons import Code
+from gpushare.placement.shapes import PodRequest
+
+_MOST_SHAPES: Final = 256
+"""Shapes whose answers are kept for one look."""
+
+
+class _Verdict(NamedTuple):
+    message: str | None
+    """None: it fits."""
+    score: float
+    charge: Charge
+
+
+class _Look:
+    """Nodes that are alike, and what they have answered."""
+
+    __slots__ = ("__weakref__", "verdicts")
+
+    def __init__(self) -> None:
+        self.verdicts: dict[str, _Verdict] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Which nodes take a pod."""
+
+    scores: dict[str, float] = field(default_factory=dict)
+    """Those that do, with 0 to 10."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Those that do not, with the reason in one line."""
+
+
+class FitIndex:
+    """The nodes, as the books last put them. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeState] = {}
+        self._looks: dict[str, _Look] = {}
+        self._known: WeakValueDictionary[tuple[object, ...], _Look] = WeakValueDictionary()
+        self._own: dict[str, _Look] = {}
+        """Answers of single nodes to pods that name GPUs, or weigh what connects them."""
+
+    def put(self, node: NodeState) -> None:
+        """Takes a node, or its new state."""
+        self._nodes[node.name] = node
+        self._own.pop(node.name, None)
+        look = node.look
+        known = self._known.get(look)
+        if known is None:
+            known = self._known[look] = _Look()
+        self._looks[node.name] = known
+
+    def remove(self, name: str) -> None:
+        """Forgets a node; one that is not known is no error."""
+        for kept in (self._nodes, self._looks, self._own):
+            kept.pop(name, None)
+
+    def get(self, name: str) -> NodeState | None:
+        """The node as it was put last."""
+        return self._nodes.get(name)
+
+    def __iter__(self) -> Iterator[NodeState]:
+        return iter(self._nodes.values())
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def fit(self, name: str, request: PodRequest, room: Quota = UNLIMITED) -> Fit | None:
+        """The answer of one node in full; None: nothing is known of it."""
+        node = self._nodes.get(name)
+        return None if node is None else fit(node, request, room)
+
+    def find(self, request: PodRequest, names: Iterable[str], room: Quota = UNLIMITED) -> Answer:
+        """Asks many nodes. The same answers as `fit` of each."""
+        looks = self._own_looks() if request.is_about_certain_gpus else self._looks
+        shape, answer = request.shape, Answer()
+        scores, failed = answer.scores, answer.failed
+        for name in names:
+            look = looks.get(name)
+            if look is None:
+                failed[name] = Code.UNKNOWN_NODE.value
+                continue
+            verdict = look.verdicts.get(shape) or self._ask(name, look, request)
+            if verdict.message is not None:
+                failed[name] = verdict.message
+            elif room is not UNLIMITED and not room.takes(verdict.charge):
+                self._find_affordable(name, request, room, answer)
+            else:
+                scores[name] = verdict.score
+        return answer
+
+    def _own_looks(self) -> Mapping[str, _Look]:
+        for name in self._nodes.keys() - self._own.keys():
+            self._own[name] = _Look()
+        return self._own
+
+    def _ask(self, name: str, look: _Look, request: PodRequest) -> _Verdict:
+        found = fit(self._nodes[name], request)
+        message = None if found.containers is not None else found.message
+        if len(look.verdicts) >= _MOST_SHAPES:
+            look.verdicts.clear()
+        verdict = look.verdicts[request.shape] = _Verdict(message, found.score, found.charge)
+        return verdict
+
+    def _find_affordable(self, name: str, request: PodRequest, room: Quota, answer: Answer) -> None:
+        """Asks a node once more: with a percentage of smaller GPUs, the quota may do."""
+        found = fit(self._nodes[name], request, room)
+        if found.containers is None:
+            answer.failed[name] = found.message
+        else:
+            answer.scores[name] = found.score
