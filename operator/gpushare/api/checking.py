@@ -41,8 +41,8 @@ def _why_no_fractions(model: schema.Configuration) -> Iterator[tuple[str, str]]:
     for word, shared in blocks_of(model):
         if any(entry.replicas > 1 for entry in shared.resources):
             yield "fractions", f"fractions share the GPUs already, and so does sharing.{word}; keep one of the two"
-    if block.fractions == "aliyun" and block.isolation in (Isolation.MIG, Isolation.EXCLUSIVE):
-        message = f"aliyun gives out units of memory, which cannot be {block.isolation}; write hami-core, mps or none"
+    if block.fractions == "aliyun" and block.isolation is Isolation.EXCLUSIVE:
+        message = "aliyun gives out units of memory, which are never a whole GPU; write hami-core, mps or none"
         yield "isolation", f'{message}, or "fractions: hami"'
     if block.isolation is Isolation.EXCLUSIVE:
         if "slots" in block.model_fields_set and block.slots > 1:

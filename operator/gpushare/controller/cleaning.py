@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from gpushare import names
+from gpushare.controller import tainting
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Kind, Manifest
 from gpushare.errors import ClusterRefused, GpuShareError
@@ -63,7 +64,7 @@ class Cleaning:
         # As long as a controller runs, it makes everything anew.
         if running := await self._stop_controller():
             return running
-        found = [*await self._remove_objects(), *await self._remove_gpu_nodes(), *await self._remove_labels()]
+        found = [*await self._remove_objects(), *await self._remove_gpu_nodes(), *await self._remove_labels(), *await self._remove_taints()]
         await self._cluster.delete(manifests.LEASE, names.LEASE, self._namespace)
         return found
 
@@ -105,6 +106,16 @@ class Cleaning:
 
         _raise_first(await applying.each(labelled, unlabel))
         return [f"labels of Node {node.name}" for node in labelled]
+
+    async def _remove_taints(self) -> list[str]:
+        nodes = [reading.node_of(manifest) for manifest in await self._list(manifests.NODE)]
+        tainted = [node for node in nodes if node.tainted]
+
+        async def untaint(node: Node) -> None:
+            await tainting.set_taint(self._cluster, node.name, node.uid, present=False)
+
+        _raise_first(await applying.each(tainted, untaint))
+        return [f"taint of Node {node.name}" for node in tainted]
 
     async def _list(self, kind: Kind, namespace: str = "", *, labels: str = "") -> tuple[Manifest, ...]:
         try:

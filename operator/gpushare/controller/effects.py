@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from gpushare import names
+from gpushare.controller import tainting
 from gpushare.controller.snapshotting import Store
 from gpushare.domain import gpunode, manifests
 from gpushare.domain.manifests import Manifest, ObjectKey
@@ -24,6 +25,7 @@ from gpushare.plan.fleet import GPUNodeConditions, GPUNodeRemoval, GPUNodeSpec
 from gpushare.plan.nodes import NodeLabels
 from gpushare.plan.snapshot import LiveObject
 from gpushare.plan.status import PolicyStatus
+from gpushare.plan.taints import NodeTaint
 
 _AT_ONCE = 24
 """Writes in flight: an API server answers that many from one client without putting them in a queue."""
@@ -107,6 +109,19 @@ class Effects:
 
         done, failures = await _each(changes, write)
         self._tell("nodes labelled", done, removed=wording.listed({key for change in done for key in change.removed}))
+        return failures
+
+    async def taint(self, changes: Iterable[NodeTaint]) -> Failures:
+        """Sets our taint on nodes, and takes it away."""
+
+        async def write(change: NodeTaint) -> None:
+            written = await tainting.set_taint(self._cluster, change.name, change.uid, present=change.present)
+            if written is not None:
+                self._store.see_written(written)
+
+        done, failures = await _each(changes, write)
+        self._tell("nodes tainted", [change for change in done if change.present])
+        self._tell("taint removed", [change for change in done if not change.present])
         return failures
 
     async def prune(self, doomed: Iterable[LiveObject]) -> Failures:

@@ -129,6 +129,7 @@ class Reconciler:
         # Conditions come after the specs, for a GPUNode that is not there has no status.
         return [
             *broken.values(),
+            *await effects.taint(plan.node_taints),
             *await effects.assign(plan.gpu_nodes),
             *await effects.set_conditions(plan.gpu_node_conditions),
             *await effects.label(plan.node_labels),

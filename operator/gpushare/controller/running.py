@@ -40,7 +40,7 @@ class Controller:
         self._served = False
         self._leading = False
         self._lease = Lease(self._cluster, namespace, names.LEASE, identity, log=log) if options.leader_elect else None
-        self._store = Store(Settings(namespace=namespace, image=options.image, policy=options.policy))
+        self._store = Store(Settings(namespace=namespace, image=options.image, policy=options.policy, hami_nodes=options.hami_nodes, isolation=options.isolation))
         self._operating = Operating(credentials, namespace, see=self._see, log=log)
         self._poster = EventPoster(
             self._cluster, source=Source(names.MANAGER_CONTROLLER, names.CONTROLLER), now=_now, log=log

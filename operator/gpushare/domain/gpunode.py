@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
@@ -30,12 +30,18 @@ REGISTERED = "Registered"
 """Condition of the agent: whether the kubelet knows every resource of the node."""
 MPS_READY = "MpsReady"
 """Condition of the agent, where resources are shared by MPS: whether the daemon of each runs, so that its shares are offered."""
+_NO_CONFIG: Final = "none"
+"""What the name of a configuration says where there is none."""
 
 
 class ConfigReason(StrEnum):
     """Why a node has the configuration that it has."""
 
     LABEL = "label"
+    ACK = "ack"
+    """A label of Alibaba's container service on the node: `ack.node.gpu.schedule`."""
+    HAMI = "hami"
+    """HAMi's label on the node: `gpu=on`."""
     DEFAULT = "default"
     NONE = "none"
 
@@ -60,7 +66,9 @@ class Config:
 
     reason: ConfigReason = ConfigReason.NONE
     source: ConfigSource | None = None
-    """None: not shared, on purpose."""
+    """None: not shared, on purpose, or made from a label that says it all."""
+    title: str = ""
+    """That label with its value; empty where the text has a source, or there is none."""
     content: str = ""
     """The effective text, byte for byte; empty means the defaults."""
     mig_strategy: str = ""
@@ -73,8 +81,13 @@ class Config:
 
     @property
     def name(self) -> str:
-        """For people: the key that the text came from, or `none`."""
-        return self.source.key if self.source is not None else "none"
+        """For people: the key that the text came from, the label that it was made from, or `none`."""
+        return self.source.key if self.source is not None else self.title or _NO_CONFIG
+
+    @property
+    def is_named(self) -> bool:
+        """Whether somebody said what the node should run."""
+        return self.source is not None or bool(self.title)
 
     def to_json(self) -> dict[str, Any]:
         """The form of `spec.config`."""
@@ -103,6 +116,7 @@ class Config:
             source=ConfigSource(namespace=source["namespace"], name=source["name"], key=source["key"])
             if source
             else None,
+            title="" if source or body.get("name") == _NO_CONFIG else body.get("name", ""),
             content=body.get("content", ""),
             mig_strategy=body.get("migStrategy", ""),
         )

@@ -1,7 +1,7 @@
 """Which sharing configuration each node gets, and what is wrong where it cannot get the one that is named.
 
-The node's label before the policy's default; else not shared. Where what is named cannot be used, the node keeps what it
-has, byte for byte, and a node that has nothing yet starts unshared. Called by `build`.
+The node's label before labels of other systems, these before the policy's default; else not shared. Where what is named
+cannot be used, the node keeps what it has, byte for byte, and a node that has nothing yet starts unshared. Called by `build`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ from typing import Final
 from gpushare import names
 from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import CONFIG_ASSIGNED, Config, ConfigReason, GPUNode
-from gpushare.plan import wording
+from gpushare.plan import schedules, wording
 from gpushare.plan.catalogs import Catalog, Refusal
 from gpushare.plan.snapshot import Node
 
 _ORIGINS: Final = {
     ConfigReason.LABEL: f"the label {names.LABEL_CONFIG}",
+    ConfigReason.ACK: f"the label {names.LABEL_ACK_SCHEDULE}",
+    ConfigReason.HAMI: f"the label {names.LABEL_HAMI_NODE}",
     ConfigReason.DEFAULT: "devicePlugin.config.default of the policy",
 }
 """Where a key is named: the place to open when it is wrong."""
 _REASONS: Final = {
     ConfigReason.LABEL: "NamedByLabel",
+    ConfigReason.ACK: "NamedByLabel",
+    ConfigReason.HAMI: "NamedByLabel",
     ConfigReason.DEFAULT: "NamedByDefault",
     ConfigReason.NONE: "NotShared",
 }
@@ -43,8 +47,8 @@ class Assignment:
 
 def describe(node: str, assignment: Assignment, refusal: Refusal) -> str:
     """What a refusal means for one node, in one sentence."""
-    source = assignment.config.source
-    kept = f'keeps "{source.key}" (revision {assignment.config.revision})' if source is not None else "stays unshared"
+    config = assignment.config
+    kept = f'keeps "{config.name}" (revision {config.revision})' if config.is_named else "stays unshared"
     return f"{node} {kept}: {refusal.text}"
 
 
@@ -58,6 +62,10 @@ def assign(catalog: Catalog, node: Node, gpu_node: GPUNode | None) -> Assignment
     """
     label = node.labels.get(names.LABEL_CONFIG, "") if catalog.name else ""
     key = label or catalog.default
+    kept = gpu_node.config if gpu_node is not None and gpu_node.config is not None else catalog.unshared
+    if not label and (found := schedules.find_entry(node, catalog.settings, catalog.policy.mig.strategy)) is not None:
+        config = found.config if found.refusal is None else kept
+        return Assignment(config=config, refusal=found.refusal, warnings=found.warnings)
     refusal = catalog.missing
     if refusal is None:
         if not key:
@@ -68,7 +76,6 @@ def assign(catalog: Catalog, node: Node, gpu_node: GPUNode | None) -> Assignment
             config = replace(entry.config, reason=ConfigReason.LABEL) if label else entry.config
             return Assignment(config=config, key=key, warnings=entry.warnings)
         refusal = _named_by(ConfigReason.LABEL if label else ConfigReason.DEFAULT, entry.refusal)
-    kept = gpu_node.config if gpu_node is not None and gpu_node.config is not None else catalog.unshared
     return Assignment(config=kept, key=key, refusal=refusal)
 
 
@@ -92,8 +99,10 @@ def condition_of(node: str, assignment: Assignment) -> Condition:
 
 def _named(assignment: Assignment) -> str:
     source = assignment.config.source
-    if source is None:
+    if not assignment.config.is_named:
         return "no configuration is named for this node: its GPUs are not shared"
+    if source is None:
+        return f"{_ORIGINS[assignment.config.reason]} says how this node is shared: {assignment.config.title}"
     origin = _ORIGINS[assignment.config.reason]
     return f'{origin} names "{source.key}" of ConfigMap {source.namespace}/{source.name}'
 
@@ -110,7 +119,7 @@ class Verdict:
     """Each with the nodes concerned; what hits the policy itself first."""
     warnings: tuple[str, ...] = ()
     used: Mapping[str, Config]
-    """Valid configurations that some node gets, by key."""
+    """Valid configurations that some node gets, by name."""
 
 
 def build_verdict(catalog: Catalog, assignments: Mapping[str, Assignment]) -> Verdict:
@@ -123,8 +132,8 @@ def build_verdict(catalog: Catalog, assignments: Mapping[str, Assignment]) -> Ve
     refusals = [_with_nodes(refusal, nodes, assignments) for refusal, nodes in refused.items()]
     if whole is not None and whole not in refused:
         refusals.insert(0, whole)
-    named = [a for a in assignments.values() if a.refusal is None and a.config.source is not None]
-    used = {a.config.source.key: a.config for a in named if a.config.source is not None}
+    named = [a for a in assignments.values() if a.refusal is None and a.config.is_named]
+    used = {a.config.name: a.config for a in named}
     warnings = {warning for a in named for warning in a.warnings}
     return Verdict(
         refusals=tuple(refusals),

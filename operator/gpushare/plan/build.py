@@ -25,6 +25,7 @@ from gpushare.plan import (
     pruning,
     rollouts,
     status,
+    taints,
     wording,
 )
 from gpushare.plan.catalogs import Catalog
@@ -34,6 +35,7 @@ from gpushare.plan.fleet import Fleet, GPUNodeConditions, GPUNodeRemoval, GPUNod
 from gpushare.plan.nodes import NodeLabels
 from gpushare.plan.snapshot import LiveObject, Policy, Snapshot
 from gpushare.plan.status import Outcome, PolicyStatus
+from gpushare.plan.taints import NodeTaint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,8 @@ class Plan:
     gpu_nodes: tuple[GPUNodeSpec, ...] = ()
     gpu_node_conditions: tuple[GPUNodeConditions, ...] = ()
     node_labels: tuple[NodeLabels, ...] = ()
+    node_taints: tuple[NodeTaint, ...] = ()
+    """Before the configurations: no plain pod may meet slots for fractions."""
     prune: tuple[LiveObject, ...] = ()
     """To delete, each only with its uid."""
     gpu_node_removals: tuple[GPUNodeRemoval, ...] = ()
@@ -80,7 +84,12 @@ def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> 
     if choice.active is None:
         gone = fleet.build_removal(snapshot)
         prune = pruning.build_prune(snapshot.objects, wanted=(), held=())
-        return Plan(node_labels=gone.labels, prune=prune, gpu_node_removals=gone.removals)
+        return Plan(
+            node_labels=gone.labels,
+            node_taints=taints.build_taints(snapshot, ()),
+            prune=prune,
+            gpu_node_removals=gone.removals,
+        )
     acted = _act(snapshot, choice.active, now)
     outcomes = [(choice.active, acted.outcome), *((policy, status.ignored(choice.active)) for policy in choice.ignored)]
     statuses = [
@@ -96,6 +105,7 @@ def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> 
         gpu_nodes=tuple(member.spec for member in members if member.spec is not None),
         gpu_node_conditions=tuple(member.conditions for member in members if member.conditions is not None),
         node_labels=acted.fleet.labels,
+        node_taints=taints.build_taints(snapshot, members) if acted.catalog is not None else (),
         prune=acted.prune,
         gpu_node_removals=acted.fleet.removals,
         policies=tuple(item for item in statuses if item is not None),

@@ -9,12 +9,12 @@ from typing import Final
 from gpushare.api.clusterpolicy import ClusterPolicy
 from gpushare.api.parsing import ParsedSharing, parse_sharing
 from gpushare.domain import manifests
-from gpushare.domain.fractions import Isolation
+from gpushare.domain.fractions import FractionMode, Isolation
 from gpushare.domain.gpunode import Config, ConfigReason, ConfigSource
 from gpushare.domain.manifests import ObjectKey
 from gpushare.domain.pools import Strategy
 from gpushare.plan import wording
-from gpushare.plan.snapshot import ConfigMap, Snapshot
+from gpushare.plan.snapshot import ConfigMap, Settings, Snapshot
 
 CONFIG_MAP_NOT_FOUND: Final = "ConfigMapNotFound"
 KEY_NOT_FOUND: Final = "KeyNotFound"
@@ -26,11 +26,17 @@ _parse = lru_cache(maxsize=64)(parse_sharing)
 
 def shares_by_mps(config: Config) -> bool:
     """Whether a configuration, once in force, needs MPS daemons on its node."""
+    parsed, mode = _parse(config.content).config, fractions_of(config)
+    return (parsed is not None and parsed.strategy is Strategy.MPS) or (
+        mode is not None and mode.isolation is Isolation.MPS
+    )
+
+
+def fractions_of(config: Config) -> FractionMode | None:
+    """How a configuration gives out fractions; None: not at all, or as whole MIG instances, for which nothing is to be done."""
     parsed = _parse(config.content).config
-    if parsed is None:
-        return False
-    mode = parsed.extension.fractions
-    return parsed.strategy is Strategy.MPS or (mode is not None and mode.isolation is Isolation.MPS)
+    mode = parsed.extension.fractions if parsed is not None else None
+    return mode if mode is not None and mode.isolation is not Isolation.MIG else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +66,18 @@ class Catalog:
     Unlike a ConfigMap, it knows the policy too, so its entries are what a node gets.
     """
 
-    namespace: str
+    settings: Settings
     policy: ClusterPolicy
     config_map: ConfigMap | None = None
     """None: there is none of that name here."""
     elsewhere: tuple[str, ...] = ()
     """Namespaces that have one of that name."""
     _entries: dict[str, Entry] = field(default_factory=dict)
+
+    @property
+    def namespace(self) -> str:
+        """Where the ConfigMap has to be."""
+        return self.settings.namespace
 
     @property
     def name(self) -> str:
@@ -164,7 +175,7 @@ def build_catalog(snapshot: Snapshot, policy: ClusterPolicy) -> Catalog:
     """The catalog of the policy that is acted upon."""
     name = policy.device_plugin.config.name
     return Catalog(
-        namespace=snapshot.settings.namespace,
+        settings=snapshot.settings,
         policy=policy,
         config_map=next((config_map for config_map in snapshot.config_maps if config_map.name == name), None),
         elsewhere=tuple(

@@ -13,6 +13,10 @@ from gpushare.domain.gpunode import GPUNode
 from gpushare.domain.manifests import Manifest
 from gpushare.plan.snapshot import AgentPod, ConfigMap, LiveObject, Node, Policy, Rollout
 
+_OF_OTHERS = frozenset(
+    (names.LABEL_ACK_SCHEDULE, names.LABEL_ACK_PLACEMENT, names.LABEL_DISABLE_ISOLATION, names.LABEL_HAMI_NODE)
+)
+"""Labels of other GPU sharing systems that count here too."""
 _BULKY = ("devices", "allocations", "resources")
 """Parts of a GPUNode's status that change with every pod and decide nothing here."""
 
@@ -53,9 +57,12 @@ def node_of(manifest: Manifest) -> Node:
         labels={
             sys.intern(key): sys.intern(value)
             for key, value in labels.items()
-            if key.startswith(names.PREFIX) or key in names.LABELS_NFD_GPU
+            if key.startswith(names.PREFIX) or key in _OF_OTHERS or key in names.LABELS_NFD_GPU
         },
         owned=frozenset(map(sys.intern, _owned_labels(metadata.get("managedFields") or ()))),
+        tainted=any(
+            taint.get("key") == names.TAINT_FRACTIONS for taint in (manifest.get("spec") or {}).get("taints") or ()
+        ),
         discovered=any(key.startswith(names.PREFIX_NFD) for key in labels),
         resource_version=metadata.get("resourceVersion", ""),
     )

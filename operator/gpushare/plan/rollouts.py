@@ -153,7 +153,7 @@ def _verb(verb: str, who: Collection[str]) -> str:
 
 def title_of(config: Config) -> str:
     """A configuration for people."""
-    return f"{config.name} (revision {config.revision})" if config.source is not None else "unshared"
+    return f"{config.name} (revision {config.revision})" if config.is_named else "unshared"
 
 
 def _origin_of(config: Config) -> str:

@@ -25,6 +25,10 @@ class Settings:
     """This project's image, `DEVICE_PLUGIN_IMAGE` of the Deployment; components run it unless the policy names another build."""
     policy: str = ""
     """Name of the one policy to follow (`--policy`); empty: the oldest."""
+    hami_nodes: bool = False
+    """Whether HAMi's label `gpu=on` makes a node give out fractions (`--hami-node-label`)."""
+    isolation: str = "none"
+    """What isolates fractions on nodes whose labels ask for fractions and not for a tier (`--fractions-isolation`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,8 @@ class Node:
     """Those under `nvidia.com/`, and those by which node feature discovery tells of a GPU."""
     owned: frozenset[str] = frozenset()
     """Keys that our own field manager applied."""
+    tainted: bool = False
+    """Whether it has the taint that keeps plain pods from fractions."""
     discovered: bool = False
     """Whether node feature discovery labelled it at all, with or without a GPU."""
     resource_version: str = field(default="", compare=False)

@@ -150,8 +150,12 @@ def config_valid(verdict: Verdict, title: str) -> Condition:
         # Nothing of what is in use: a warning would be told anew whenever that changes.
         message = wording.joined(verdict.warnings)
         return Condition(type=CONFIG_VALID, status="True", reason="ValidWithWarnings", message=message)
-    used = ", ".join(title_of(config) for config in verdict.used.values()) or "no node uses a key of it"
-    return Condition(type=CONFIG_VALID, status="True", reason="Valid", message=f"{title}: {used}")
+    used = ", ".join(title_of(config) for config in verdict.used.values())
+    if not title and not used:
+        message = "devicePlugin.config of the policy names no ConfigMap: nothing is shared"
+        return Condition(type=CONFIG_VALID, status="True", reason="NotShared", message=message)
+    message = f"{title or 'labels of nodes'}: {used or 'no node uses a key of it'}"
+    return Condition(type=CONFIG_VALID, status="True", reason="Valid", message=message)
 
 
 def rolled_out(summary: Summary) -> Condition:

@@ -67,7 +67,7 @@ def _change_of(node: NodePreview) -> str:
 def _title(config: Config | None) -> str:
     if config is None:
         return "-"
-    return config.name if config.source is None else f"{config.name} ({config.reason.value})"
+    return config.name if not config.is_named else f"{config.name} ({config.reason.value})"
 
 
 def _notes(node: NodePreview) -> Iterator[str]:

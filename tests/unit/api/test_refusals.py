@@ -273,7 +273,7 @@ ENTRY = "sharing.timeSlicing.resources[0]"
             "gpushare:\n  fractions: aliyun\n  isolation: exclusive",
             "gpushare.isolation",
             3,
-            "aliyun gives out units of memory, which cannot be exclusive; write hami-core, mps or none, "
+            "aliyun gives out units of memory, which are never a whole GPU; write hami-core, mps or none, "
             'or "fractions: hami"',
             id="isolation that the dialect lacks",
         ),
