@@ -18,8 +18,8 @@ OBJECTS = (
     (manifests.SERVICE_ACCOUNT, ACCOUNT, NAMESPACE),
     (manifests.ROLE, ACCOUNT, NAMESPACE),
     (manifests.ROLE_BINDING, ACCOUNT, NAMESPACE),
-    (manifests.CLUSTER_ROLE, ACCOUNT, ""),
-    (manifests.CLUSTER_ROLE_BINDING, ACCOUNT, ""),
+    (manifests.CLUSTER_ROLE, names.CLUSTER_ROLE_AGENT, ""),
+    (manifests.CLUSTER_ROLE_BINDING, names.CLUSTER_ROLE_AGENT, ""),
     (manifests.DAEMON_SET, DAEMONSET, NAMESPACE),
 )
 SHARED = {"devicePlugin": {"config": {"name": "time-slicing", "default": "any"}}}
