@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver.api import Api
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Stream
 
@@ -23,9 +24,13 @@ class EmbeddedApi:
 
     fetched: list[str] = field(default_factory=list)
     """Addresses of kubelets that were asked."""
+    answer: Callable[[Manifest, Manifest], Awaitable[bytes]] | None = None
+    """Stands for all webhooks: the body of an answer to a webhook's configuration and a review."""
 
     def __post_init__(self) -> None:
-        self.api = Api(version="v1.36.3", ca_pem="CA", fetch=self._fetch, log=logging.getLogger("test"))
+        self.api = Api(
+            version="v1.36.3", ca_pem="CA", fetch=self._fetch, call=self._call, log=logging.getLogger("test")
+        )
 
     async def send(
         self,
@@ -77,6 +82,10 @@ class EmbeddedApi:
     async def _fetch(self, url: str) -> Response:
         self.fetched.append(url)
         return Response(b"a line\n", content_type="text/plain")
+
+    async def _call(self, webhook: Manifest, review: Manifest) -> bytes:
+        assert self.answer is not None
+        return await self.answer(webhook, review)
 
 
 class Watch:

@@ -34,6 +34,17 @@ async def test_scale(api: EmbeddedApi) -> None:
     assert code == 422
 
 
+async def test_binding_of_another_pod(api: EmbeddedApi) -> None:
+    """Who decided for a pod that has gone binds no other one of its name."""
+    await run(api, "c")
+    metadata = {"name": "p", "uid": "another", "annotations": {"x": "y"}}
+
+    code, status = await api.call("POST", f"{PODS}/p/binding", {"metadata": metadata, "target": {"name": "n"}})
+
+    assert (code, status["reason"]) == (409, "Conflict")
+    assert "annotations" not in (await api.get(f"{PODS}/p"))["metadata"]
+
+
 @pytest.mark.parametrize(
     "path", [f"{PODS}/p/binding", "/api/v1/namespaces/default/bindings"], ids=["of the pod", "alone"]
 )

@@ -17,7 +17,9 @@ from gpushare.sandbox.apiserver.handling.admission import Admission
 from gpushare.sandbox.apiserver.handling.deleting import Deleter
 from gpushare.sandbox.apiserver.handling.dispatching import Objects
 from gpushare.sandbox.apiserver.handling.policies import Policies
+from gpushare.sandbox.apiserver.handling.reviewing import Reviewed
 from gpushare.sandbox.apiserver.handling.subresources import Fetch, Subresources
+from gpushare.sandbox.apiserver.handling.webhooks import Call, Webhooks
 from gpushare.sandbox.apiserver.handling.writing import Writer
 from gpushare.sandbox.apiserver.protocol import discovery, openapi
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Target, User, resolve
@@ -56,14 +58,14 @@ class Trouble:
 class Api:
     """A whole API server but for the sockets."""
 
-    def __init__(self, *, version: str, ca_pem: str, fetch: Fetch, log: logging.Logger) -> None:
+    def __init__(self, *, version: str, ca_pem: str, fetch: Fetch, call: Call, log: logging.Logger) -> None:
         self.store = Store()
         self.registry = Registry()
         self.authenticator = Authenticator(self.store)
         self.authorizer = Authorizer(self.store)
         self.trouble = Trouble()
-        policies = Policies(self.store)
-        writer = Writer(self.store, Admission(self.store, self.authorizer, log), policies)
+        writer = Writer(self.store, Admission(self.store, self.authorizer, log), Policies(self.store))
+        reviewed = Reviewed(writer, Webhooks(self.store, call, log))
         deleter = Deleter(self.store)
         self.collector = Collector(
             store=self.store, registry=self.registry, writer=writer, deleter=deleter, ca_pem=ca_pem, log=log
@@ -71,12 +73,11 @@ class Api:
         self._objects = Objects(
             registry=self.registry,
             store=self.store,
-            writer=writer,
+            writer=reviewed,
             deleter=deleter,
-            policies=policies,
             reviewer=Reviewer(self.authenticator, self.authorizer),
             subresources=Subresources(
-                store=self.store, writer=writer, deleter=deleter, authenticator=self.authenticator, fetch=fetch
+                store=self.store, writer=reviewed, deleter=deleter, authenticator=self.authenticator, fetch=fetch
             ),
         )
         self._openapi = openapi.OpenApi(self.registry, version)

@@ -111,7 +111,7 @@ class Response:
     def refused(cls, error: statuses.ApiError) -> Response:
         """The Status of a refusal."""
         headers = (("Retry-After", str(error.retry_after)),) if error.retry_after else ()
-        return cls(encode(error.status()) + b"\n", error.code, headers=headers)
+        return cls(encode(error.status()) + b"\n", error.code, headers=(*headers, *warning_headers(error.warnings)))
 
 
 def warning_headers(warnings: Iterable[str]) -> tuple[tuple[str, str], ...]:

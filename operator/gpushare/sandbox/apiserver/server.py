@@ -20,9 +20,11 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import kubeconfigs, statuses
 from gpushare.sandbox.apiserver.access.authentication import MASTERS
 from gpushare.sandbox.apiserver.api import Api
+from gpushare.sandbox.apiserver.handling.calling import Caller
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Stream
 from gpushare.serving.certificates import Authority
 
@@ -60,7 +62,7 @@ class ApiServer:
         self._stack = AsyncExitStack()
         self._listening: AsyncExitStack | None = None
         self._api: Api | None = None
-        self._kubelets: aiohttp.ClientSession | None = None
+        self._clients: aiohttp.ClientSession | None = None
 
     @classmethod
     async def start(cls, settings: Settings) -> ApiServer:
@@ -131,8 +133,14 @@ class ApiServer:
     async def _open(self, stack: AsyncExitStack) -> None:
         # A kubelet's certificate is not checked, as with a real server that was given no authority for kubelets.
         connector = aiohttp.TCPConnector(ssl=False)
-        self._kubelets = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
-        self._api = Api(version=self._settings.version, ca_pem=self.ca_pem, fetch=self._fetch, log=self._settings.log)
+        self._clients = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
+        self._api = Api(
+            version=self._settings.version,
+            ca_pem=self.ca_pem,
+            fetch=self._fetch,
+            call=self._call_webhook,
+            log=self._settings.log,
+        )
         collecting = asyncio.create_task(self._api.collector.run())
         stack.push_async_callback(_cancel, collecting)
         await self._listen()
@@ -164,9 +172,9 @@ class ApiServer:
 
     async def _fetch(self, url: str) -> Answer:
         """Reads a log from a kubelet; one that is followed comes as a stream."""
-        assert self._kubelets is not None
+        assert self._clients is not None
         try:
-            answer = await self._kubelets.get(url, timeout=aiohttp.ClientTimeout(total=None, connect=5))
+            answer = await self._clients.get(url, timeout=aiohttp.ClientTimeout(total=None, connect=5))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise statuses.internal(f'Get "{url}": {error}') from error
         content_type = answer.headers.get("Content-Type", "text/plain")
@@ -180,6 +188,10 @@ class ApiServer:
                 code, "BadRequest" if code < 500 else "InternalError", body.decode(errors="replace").strip()
             )
         return Response(body, content_type=content_type)
+
+    async def _call_webhook(self, webhook: Manifest, review: Manifest) -> bytes:
+        assert self._clients is not None
+        return await Caller(self.api.store, self._clients).call(webhook, review)
 
 
 async def _request_of(http: web.BaseRequest) -> Request | Response:

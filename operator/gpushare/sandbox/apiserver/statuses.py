@@ -66,6 +66,8 @@ class ApiError(Exception):
         self.details = details
         self.retry_after = retry_after
         """Seconds for the `Retry-After` header; 0 for none."""
+        self.warnings: Sequence[str] = ()
+        """What was warned of before it came to the refusal."""
 
     def status(self) -> Manifest:
         """The answer's body."""

@@ -1,7 +1,7 @@
 """Admission: what depends on more than the object itself. Called by `writing` for every create and update.
 
-Webhooks, MutatingAdmissionPolicies and the CEL rules of custom resources are not imitated; whoever writes one is told.
-ValidatingAdmissionPolicies are asked later, by `policies`.
+MutatingAdmissionPolicies and the CEL rules of custom resources are not imitated; whoever writes one is told. Webhooks and
+ValidatingAdmissionPolicies are asked later.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.access import escalation
 from gpushare.sandbox.apiserver.access.authorization import GROUP, Authorizer
 from gpushare.sandbox.apiserver.handling import pod_admission
-from gpushare.sandbox.apiserver.handling.policies import BINDINGS, POLICIES
 from gpushare.sandbox.apiserver.objects.schemas import Schema
 from gpushare.sandbox.apiserver.requests import User
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS, Key, Resource
@@ -49,7 +48,7 @@ class Admission:
             self._admit_pod(resource, new)
         elif resource.group == GROUP:
             escalation.check(self.authorizer, user, resource, new, old)
-        elif resource.group == _EXTENSIONS and resource.key not in (POLICIES, BINDINGS):
+        elif resource.group == _EXTENSIONS and resource.kind.startswith("MutatingAdmissionPolicy"):
             self._tell(f"{resource.kind} is stored, but has no effect in this server", warnings)
         elif resource.key == CUSTOM_RESOURCE_DEFINITIONS and _has_rules(new):
             self._tell("x-kubernetes-validations are stored, but not evaluated by this server", warnings)

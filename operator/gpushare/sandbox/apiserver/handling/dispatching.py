@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,13 +10,12 @@ from typing import Any
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors, statuses
 from gpushare.sandbox.apiserver.access.reviews import Reviewer
-from gpushare.sandbox.apiserver.handling import attempts, watching
-from gpushare.sandbox.apiserver.handling.attempts import Attempt
+from gpushare.sandbox.apiserver.handling import watching
 from gpushare.sandbox.apiserver.handling.deleting import DeleteOptions, Deleter
-from gpushare.sandbox.apiserver.handling.policies import Policies
 from gpushare.sandbox.apiserver.handling.reading import Reader
+from gpushare.sandbox.apiserver.handling.reviewing import Reviewed
 from gpushare.sandbox.apiserver.handling.subresources import Subresources
-from gpushare.sandbox.apiserver.handling.writing import Write, Writer
+from gpushare.sandbox.apiserver.handling.writing import Outdated, Write
 from gpushare.sandbox.apiserver.objects.jsonvalues import compact, encode, printed
 from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.protocol import bodies, presenting
@@ -30,6 +30,8 @@ _STRATEGIC_PATCH, _APPLY_PATCH = "application/strategic-merge-patch+json", "appl
 _PATCHES = (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH, _APPLY_PATCH)
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
 _BINDINGS = ("", "bindings")
+_TRIES = 5
+"""Of a change, while others change the object at the same time; as many as a real server makes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +40,8 @@ class Objects:
 
     registry: Registry
     store: Store
-    writer: Writer
+    writer: Reviewed
     deleter: Deleter
-    policies: Policies
     reviewer: Reviewer
     subresources: Subresources
 
@@ -50,9 +51,9 @@ class Objects:
             return await self._answer_subresource(resource, target, request, user)
         if target.verb not in resource.verbs:
             raise statuses.method_not_allowed()
-        return self._answer_object(resource, target, request, user)
+        return await self._answer_object(resource, target, request, user)
 
-    def _answer_object(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
+    async def _answer_object(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
         answer: Answer
         match target.verb:
             case "get":
@@ -62,15 +63,15 @@ class Objects:
             case "watch":
                 answer = watching.watch(self.store, resource, _scope(resource, target), request)
             case "create":
-                answer = self._create(resource, target, request, user)
+                answer = await self._create(resource, target, request, user)
             case "update":
-                answer = self._replace(resource, self._find(resource, target), request, _write(request, user))
+                answer = await self._change(resource, target, request, user)
             case "patch":
-                answer = self._patch(resource, target, request, _write(request, user))
+                answer = await self._change(resource, target, request, user)
             case "delete":
-                answer = self._delete(resource, target, request, user)
+                answer = await self._delete(resource, target, request, user)
             case _:
-                answer = self._delete_collection(resource, target, request, user)
+                answer = await self._delete_collection(resource, target, request, user)
         return answer
 
     async def _answer_subresource(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
@@ -79,21 +80,26 @@ class Objects:
         if target.subresource not in _STATUS_DOORS:
             record, write = self._find(resource, target), _write(request, user)
             return await self.subresources.answer(resource, record, target.subresource, request, write)
-        write = _write(request, user, target.subresource)
         match request.method:
-            case "PATCH":
-                return self._patch(resource, target, request, write)
+            case "PATCH" | "PUT":
+                return await self._change(resource, target, request, user)
             case "GET":
                 return presenting.one(resource, self._find(resource, target), request)
-            case "PUT":
-                return self._replace(resource, self._find(resource, target), request, write)
             case _:
                 raise statuses.method_not_allowed()
+
+    async def _change(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
+        """PUT and PATCH. Who names no version wants the change on whatever is there, also where that changes meanwhile."""
+        change = self._patch if request.method == "PATCH" else self._replace
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(Outdated):
+                return await change(resource, target, request, _write(request, user, target.subresource))
+        return await change(resource, target, request, _write(request, user, target.subresource))
 
     def _find(self, resource: Resource, target: Target) -> Record:
         return Reader(self.store).get(resource, _place(resource, target), target.name)
 
-    def _create(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
+    async def _create(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
         if target.name:
             raise statuses.method_not_allowed()
         body = bodies.read_object(request, resource)
@@ -103,14 +109,15 @@ class Objects:
         write = _write(request, user)
         if resource.key == _BINDINGS:
             return self._bind(target, bodies.check_types(body, resource), write)
-        record = self.writer.create(resource, target.namespace, body, write)
+        record = await self.writer.create(resource, target.namespace, body, write)
         return presenting.one(resource, record, request, 201, write.warnings)
 
     def _bind(self, target: Target, binding: Manifest, write: Write) -> Answer:
         pods, name = self.registry.stored[PODS], (binding.get("metadata") or {}).get("name", "")
         return self.subresources.bind(pods, Reader(self.store).get(pods, target.namespace, name), binding, write)
 
-    def _replace(self, resource: Resource, record: Record, request: Request, write: Write) -> Answer:
+    async def _replace(self, resource: Resource, target: Target, request: Request, write: Write) -> Answer:
+        record = self._find(resource, target)
         body = bodies.read_object(request, resource)
         bodies.check_name(body, record.name)
         metadata = body["metadata"] if isinstance(body.get("metadata"), dict) else {}
@@ -120,15 +127,15 @@ class Objects:
         uid = record.object["metadata"]["uid"]
         if (metadata.get("uid") or uid) != uid:
             raise _other_object(resource, record, metadata["uid"])
-        changed = self.writer.update(resource, record, body, write)
+        changed = await self.writer.update(resource, record, body, write)
         return presenting.one(resource, changed, request, 200, write.warnings)
 
-    def _patch(self, resource: Resource, target: Target, request: Request, write: Write) -> Answer:
+    async def _patch(self, resource: Resource, target: Target, request: Request, write: Write) -> Answer:
         kind = request.content_type
         if kind not in _PATCHES:
             raise statuses.unsupported_media_type()
         if kind == _APPLY_PATCH:
-            return self._apply(resource, target, request, write)
+            return await self._apply(resource, target, request, write)
         if request.flag("force") is not None:
             cause = field_errors.forbidden("force", "may not be specified for non-apply patch")
             raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
@@ -139,49 +146,34 @@ class Objects:
         new = _patched(resource, presenting.shown(resource, record), kind, patch)
         bodies.check_name(new, record.name)
         write = replace(write, patched=_quoted(resource, kind, patch, new))
-        changed = self.writer.update(resource, record, new, write)
+        changed = await self.writer.update(resource, record, new, write)
         return presenting.one(resource, changed, request, 200, write.warnings)
 
-    def _apply(self, resource: Resource, target: Target, request: Request, write: Write) -> Answer:
+    async def _apply(self, resource: Resource, target: Target, request: Request, write: Write) -> Answer:
         if not request.query.get("fieldManager"):
             cause = field_errors.required("fieldManager", "is required for apply patch")
             raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
         config = bodies.read_applied(request, resource, target.name)
         place = (_place(resource, target), target.name)
-        record, created = self.writer.apply(resource, place, config, write, force=bool(request.flag("force")))
+        record, created = await self.writer.apply(resource, place, config, write, force=bool(request.flag("force")))
         return presenting.one(resource, record, request, 201 if created else 200, write.warnings)
 
-    def _delete(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
-        options = DeleteOptions.parse(bodies.read_options(request), request.query)
-        warnings = self._check_delete(resource, self._find(resource, target), request, user)
+    async def _delete(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
+        options, write = DeleteOptions.parse(bodies.read_options(request), request.query), _write(request, user)
+        await self.writer.check_delete(resource, self._find(resource, target), replace(write, dry_run=options.dry_run))
         record, gone = self.deleter.delete(resource, _place(resource, target), target.name, options)
         if gone and not resource.returns_deleted:
-            return Response.of(
-                statuses.success(resource, record.name, record.object["metadata"]["uid"]), warnings=warnings
-            )
-        return presenting.one(resource, record, request, 200, warnings)
+            done = statuses.success(resource, record.name, record.object["metadata"]["uid"])
+            return Response.of(done, warnings=write.warnings)
+        return presenting.one(resource, record, request, 200, write.warnings)
 
-    def _delete_collection(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
-        options = DeleteOptions.parse(bodies.read_options(request), request.query)
+    async def _delete_collection(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
+        options, write = DeleteOptions.parse(bodies.read_options(request), request.query), _write(request, user)
         records = Reader(self.store).select(resource, _scope(resource, target), request)
         for record in records:
-            self._check_delete(resource, record, request, user)
+            await self.writer.check_delete(resource, record, replace(write, dry_run=options.dry_run))
             self.deleter.delete(resource, record.namespace, record.name, options)
         return presenting.many(resource, records, request, {"resourceVersion": str(self.store.version)})
-
-    def _check_delete(self, resource: Resource, record: Record, request: Request, user: User) -> list[str]:
-        """What policies warn of. Raises `ApiError` for what they refuse."""
-        warnings: list[str] = []
-        attempt = Attempt(
-            operation=attempts.DELETE,
-            resource=resource.stored,
-            user=user,
-            new=None,
-            old=record.object,
-            dry_run=request.dry_run,
-        )
-        self.policies.check(attempt, warnings)
-        return warnings
 
 
 def _place(resource: Resource, target: Target) -> str:

@@ -37,7 +37,12 @@ def admit(pod: Manifest, *, suffix: str, priority: int = 0, preemption: str = "P
     if spec.get("automountServiceAccountToken", True):
         _mount_token(spec, f"kube-api-access-{suffix}")
     _tolerate(spec)
-    pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+    pod["status"] = first_status(spec)
+
+
+def first_status(spec: Mapping[str, Any]) -> Manifest:
+    """The status of a new pod."""
+    return {"phase": "Pending", "qosClass": qos_class(spec)}
 
 
 def qos_class(spec: Mapping[str, Any]) -> str:

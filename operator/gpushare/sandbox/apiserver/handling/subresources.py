@@ -12,7 +12,8 @@ from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors, statuses
 from gpushare.sandbox.apiserver.access.authentication import ISSUER, Authenticator
 from gpushare.sandbox.apiserver.handling.deleting import DeleteOptions, Deleter
-from gpushare.sandbox.apiserver.handling.writing import Write, Writer
+from gpushare.sandbox.apiserver.handling.reviewing import Reviewed
+from gpushare.sandbox.apiserver.handling.writing import Write
 from gpushare.sandbox.apiserver.objects import jsonpaths, selectors, times
 from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.protocol import bodies
@@ -44,7 +45,7 @@ class Subresources:
     """What the subresources do that are not just another way to write the object."""
 
     store: Store
-    writer: Writer
+    writer: Reviewed
     deleter: Deleter
     authenticator: Authenticator
     fetch: Fetch
@@ -55,7 +56,7 @@ class Subresources:
             case "scale", "GET":
                 return Response.of(_scale_of(resource, record))
             case "scale", "PUT" | "PATCH":
-                return Response.of(_scale_of(resource, self._rescale(resource, record, request, write)))
+                return Response.of(_scale_of(resource, await self._rescale(resource, record, request, write)))
             case "binding", "POST":
                 return self.bind(resource, record, bodies.read_typed(request, _BINDING), write)
             case "eviction", "POST":
@@ -71,7 +72,7 @@ class Subresources:
 
     # ---- scale
 
-    def _rescale(self, resource: Resource, record: Record, request: Request, write: Write) -> Record:
+    async def _rescale(self, resource: Resource, record: Record, request: Request, write: Write) -> Record:
         scale = _scale_of(resource, record)
         if request.method == "PUT":
             wanted = bodies.read_object(request, _SCALE)
@@ -87,7 +88,7 @@ class Subresources:
         version = (wanted.get("metadata") or {}).get("resourceVersion")
         new = _with(record.object, _replica_path(resource, "specReplicasPath").strip(".").split("."), replicas)
         new["metadata"] = {**record.object["metadata"], **({"resourceVersion": version} if version else {})}
-        return self.writer.update(resource, record, new, write)
+        return await self.writer.update(resource, record, new, write)
 
     # ---- pods
 
@@ -95,6 +96,10 @@ class Subresources:
         """Assigns a pod to a node, with the annotations of the Binding. Raises `ApiError` 409."""
         pod = record.object
         node = (binding.get("target") or {}).get("name", "")
+        uid = (binding.get("metadata") or {}).get("uid") or pod["metadata"]["uid"]
+        if uid != pod["metadata"]["uid"]:
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}"
+            raise _binding_conflict(record, why)
         if pod["metadata"].get("deletionTimestamp"):
             raise _binding_conflict(record, f"pod {record.name} is being deleted, cannot be assigned to a host")
         if pod["spec"].get("nodeName"):
@@ -108,7 +113,7 @@ class Subresources:
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": times.now()}
         new = {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": node},
                "status": {**status, "conditions": [*others, scheduled]}}  # fmt: skip
-        self.writer.bind(resource, record, new, write)
+        self.writer.writer.bind(resource, record, new, write)
         return Response.of(_CREATED, 201)
 
     def _evict(self, resource: Resource, record: Record, request: Request) -> Response:

@@ -8,12 +8,12 @@ fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.handling import attempts, metadata, preparing
+from gpushare.sandbox.apiserver.handling import attempts, metadata, pod_admission, preparing
 from gpushare.sandbox.apiserver.handling.admission import Admission
 from gpushare.sandbox.apiserver.handling.attempts import Attempt
 from gpushare.sandbox.apiserver.handling.policies import Policies
@@ -23,6 +23,7 @@ from gpushare.sandbox.apiserver.patching import applying, managed_fields
 from gpushare.sandbox.apiserver.patching.managed_fields import Author
 from gpushare.sandbox.apiserver.requests import User
 from gpushare.sandbox.apiserver.resources import NAMESPACES, PODS, Resource
+from gpushare.sandbox.apiserver.statuses import ApiError
 from gpushare.sandbox.apiserver.storage import Record, Store
 from gpushare.sandbox.apiserver.validation import checking
 
@@ -45,9 +46,43 @@ class Write:
     """Filled on the way; the client reads them."""
 
 
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """A write on its way: from which state it starts, and which it has come to."""
+
+    resource: Resource
+    old: Record | None
+    """None where the object is to be created."""
+    new: Manifest
+    write: Write
+    applied: bool
+    """Server-side apply has noted the ownership of fields already."""
+
+    @property
+    def attempt(self) -> Attempt:
+        """As policies and webhooks are told of it."""
+        return Attempt(
+            operation=attempts.CREATE if self.old is None else attempts.UPDATE,
+            resource=self.resource.stored,
+            user=self.write.user,
+            new=self.new,
+            old=self.old.object if self.old else None,
+            subresource=self.write.subresource,
+            dry_run=self.write.dry_run,
+        )
+
+
+class Outdated(ApiError):  # noqa: N818 - the state is the name
+    """The object has changed since the draft was begun; a request that names no version starts again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes objects into the store as an API server does."""
+    """Writes objects into the store as an API server does: a draft, which is checked, and then stored.
+
+    What the server does by itself takes the short ways `create` and `update`. Between the steps of a request webhooks are asked
+    (`reviewing`).
+    """
 
     store: Store
     admission: Admission
@@ -55,18 +90,26 @@ class Writer:
 
     def create(self, resource: Resource, namespace: str, obj: Manifest, write: Write) -> Record:
         """A new object. Raises `ApiError`."""
-        return self._create(resource, namespace, _decoded(resource, obj, write), write, applied=False)
+        return self._finish(self.draft_create(resource, namespace, obj, write))
 
     def update(self, resource: Resource, old: Record, new: Manifest, write: Write) -> Record:
         """A new state of an object; the same record comes back where nothing changes. Raises `ApiError`."""
+        return self._finish(self.draft_update(resource, old, new, write))
+
+    def draft_create(self, resource: Resource, namespace: str, obj: Manifest, write: Write) -> Draft:
+        """A new object, complete. Raises `ApiError`."""
+        return self._begin(resource, namespace, _decoded(resource, obj, write), write, applied=False)
+
+    def draft_update(self, resource: Resource, old: Record, new: Manifest, write: Write) -> Draft:
+        """A new state of an object, complete. Raises `ApiError`."""
         decoded = _decoded(resource, new, write)
         metadata.check_version(resource, old, decoded["metadata"])
-        return self._update(resource, old, decoded, write, applied=False)
+        return self._change(resource, old, decoded, write, applied=False)
 
-    def apply(
+    def draft_apply(
         self, resource: Resource, place: tuple[str, str], config: Manifest, write: Write, *, force: bool
-    ) -> tuple[Record, bool]:
-        """Server-side apply of the object at a namespace and name; whether it was created. Raises `ApiError`."""
+    ) -> Draft:
+        """Server-side apply of the object at a namespace and name. Raises `ApiError`."""
         namespace, name = place
         old = self.store.get(resource.key, namespace, name)
         if old is None and write.subresource:
@@ -78,41 +121,74 @@ class Writer:
         live, author = old.object if old else None, _author(resource.stored, write)
         applied = copied(applying.apply(live, config, resource.stored.schema, author, force=force))
         if old is None:
-            return self._create(resource, namespace, applied, write, applied=True), True
-        return self._update(resource, old, applied, write, applied=True), False
+            return self._begin(resource, namespace, applied, write, applied=True)
+        return self._change(resource, old, applied, write, applied=True)
+
+    def amend(self, draft: Draft, new: Manifest) -> None:
+        """Takes what a webhook has made of the object."""
+        kept = draft.resource.stored
+        new = _decoded(kept, new, replace(draft.write, strictness="Ignore"))
+        draft.new = _through_door(kept, draft.old.object, new, draft.write) if draft.old else new
+        _default(kept, draft.new)
+        if kept.key == PODS and draft.old is None:
+            draft.new["status"] = pod_admission.first_status(draft.new["spec"])
+
+    def check(self, draft: Draft) -> None:
+        """Whether the object may be stored. Raises `ApiError`."""
+        kept, old = draft.resource.stored, draft.old
+        before = old.object if old else None
+        if causes := checking.check(draft.resource, draft.new, before, draft.write.subresource):
+            raise statuses.invalid(kept.kind, kept.group, draft.new["metadata"]["name"], causes)
+        self.policies.check(draft.attempt, draft.write.warnings)
+
+    def commit(self, draft: Draft) -> Record:
+        """Stores the object. Raises `ApiError` where it is there already, and `Outdated`."""
+        kept, about = draft.resource.stored, draft.new["metadata"]
+        if not draft.applied:
+            before = draft.old.object if draft.old else None
+            applying.track_update(before, draft.new, kept.schema, _author(kept, draft.write))
+        new = metadata.arranged(draft.new)
+        current = self.store.get(kept.key, about.get("namespace", ""), about["name"])
+        if draft.old is not None:
+            if current is not draft.old:
+                raise _outdated(draft.resource, about["name"], gone=current is None)
+            return self._put(kept, draft.old, new, draft.write)
+        if current is not None:
+            raise statuses.already_exists(draft.resource, about["name"])
+        return Record(new, 0) if draft.write.dry_run else self.store.put(kept.key, new)
 
     def bind(self, resource: Resource, old: Record, pod: Manifest, write: Write) -> Record:
         """A pod on its node: the one write that changes spec and status at once."""
         # A real server writes down no owner for what a binding sets.
         return Record(pod, old.version) if write.dry_run else self.store.put(resource.key, pod)
 
-    def _create(self, resource: Resource, namespace: str, new: Manifest, write: Write, *, applied: bool) -> Record:
-        kept = resource.stored
+    def _finish(self, draft: Draft) -> Record:
+        self.check(draft)
+        return self.commit(draft)
+
+    def _begin(self, resource: Resource, namespace: str, new: Manifest, write: Write, *, applied: bool) -> Draft:
         metadata.name_new(self.store, resource, namespace, new)
         metadata.check_namespace(self.store, resource, new["metadata"])
-        preparing.prepare_create(kept, new)
-        self._complete(resource, new, None, write)
-        if not applied:
-            applying.track_update(None, new, kept.schema, _author(kept, write))
-        new = metadata.arranged(new)
-        name = new["metadata"]["name"]
-        if self.store.get(kept.key, new["metadata"].get("namespace", ""), name):
-            raise statuses.already_exists(resource, name)
-        return Record(new, 0) if write.dry_run else self.store.put(kept.key, new)
+        preparing.prepare_create(resource.stored, new)
+        return self._complete(Draft(resource=resource, old=None, new=new, write=write, applied=applied))
 
-    def _update(self, resource: Resource, old: Record, new: Manifest, write: Write, *, applied: bool) -> Record:
-        kept, before = resource.stored, old.object
-        new = _through_door(kept, before, new, write)
-        metadata.keep(before["metadata"], new["metadata"])
-        preparing.prepare_update(kept, new, before)
-        self._complete(resource, new, before, write)
-        if not applied:
-            applying.track_update(before, new, kept.schema, _author(kept, write))
-        new = metadata.arranged(new)
+    def _change(self, resource: Resource, old: Record, new: Manifest, write: Write, *, applied: bool) -> Draft:
+        new = _through_door(resource.stored, old.object, new, write)
+        metadata.keep(old.object["metadata"], new["metadata"])
+        preparing.prepare_update(resource.stored, new, old.object)
+        return self._complete(Draft(resource=resource, old=old, new=new, write=write, applied=applied))
+
+    def _complete(self, draft: Draft) -> Draft:
+        kept, write = draft.resource.stored, draft.write
+        _default(kept, draft.new)
+        self.admission.admit(kept, draft.new, draft.old.object if draft.old else None, write.user, write.warnings)
+        return draft
+
+    def _put(self, kept: Resource, old: Record, new: Manifest, write: Write) -> Record:
+        before, about = old.object, new["metadata"]
         if managed_fields.is_unchanged(new, before):
             # A write that changes nothing keeps the version: nobody who watches hears of it.
             return old
-        about = new["metadata"]
         if kept.has_generation and _content(new) != _content(before):
             about["generation"] = before["metadata"].get("generation", 1) + 1
         if write.dry_run:
@@ -121,22 +197,16 @@ class Writer:
             return self.store.remove(kept.key, new)
         return self.store.put(kept.key, new)
 
-    def _complete(self, resource: Resource, new: Manifest, old: Manifest | None, write: Write) -> None:
-        kept = resource.stored
-        (custom_defaults if kept.custom else defaults).apply(new, kept.schema)
-        self.admission.admit(kept, new, old, write.user, write.warnings)
-        if causes := checking.check(resource, new, old, write.subresource):
-            raise statuses.invalid(kept.kind, kept.group, new["metadata"]["name"], causes)
-        attempt = Attempt(
-            operation=attempts.CREATE if old is None else attempts.UPDATE,
-            resource=kept,
-            user=write.user,
-            new=new,
-            old=old,
-            subresource=write.subresource,
-            dry_run=write.dry_run,
-        )
-        self.policies.check(attempt, write.warnings)
+
+def _outdated(resource: Resource, name: str, *, gone: bool) -> ApiError:
+    if gone:
+        return statuses.not_found(resource, name)
+    conflict = statuses.conflict(resource, name)
+    return Outdated(conflict.code, conflict.reason, conflict.message, details=conflict.details)
+
+
+def _default(kept: Resource, new: Manifest) -> None:
+    (custom_defaults if kept.custom else defaults).apply(new, kept.schema)
 
 
 def _decoded(resource: Resource, obj: Manifest, write: Write) -> Manifest:

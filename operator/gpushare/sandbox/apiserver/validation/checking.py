@@ -17,6 +17,7 @@ from gpushare.sandbox.apiserver.validation import (
     metadata,
     pods,
     policies,
+    webhooks,
     workloads,
 )
 
@@ -45,6 +46,8 @@ _CHECKS: Final[Mapping[Key, _Check]] = {
     CUSTOM_RESOURCE_DEFINITIONS: definitions.check,
     (_ADMISSION, "validatingadmissionpolicies"): policies.check_policy,
     (_ADMISSION, "validatingadmissionpolicybindings"): policies.check_binding,
+    (_ADMISSION, "mutatingwebhookconfigurations"): webhooks.check_configuration,
+    (_ADMISSION, "validatingwebhookconfigurations"): webhooks.check_configuration,
 }
 _UPDATE_CHECKS: Final[Mapping[Key, _UpdateCheck]] = {
     PODS: pods.check_update,
