@@ -142,6 +142,8 @@ LABEL_COMPONENT: Final = "app.kubernetes.io/component"
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 KOPF_PREFIX: Final = "gpushare.dev"
 LEASE: Final = "gpushare-controller"
+LEASE_NVIDIA_OPERATOR: Final = "53822513.nvidia.com"
+"""Held and renewed by NVIDIA's operator as long as it works."""
 LEASE_SCHEDULER: Final = "gpushare-scheduler"
 
 # Environment of the processes.

@@ -10,13 +10,19 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from gpushare import names
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest, ObjectKey
 from gpushare.errors import ClusterUnavailable, GpuShareError
-from gpushare.kube import comparing
-from gpushare.kube.cluster import Cluster
+from gpushare.kube import comparing, ownership
+from gpushare.kube.cluster import Cluster, PatchType
 
 _Item = TypeVar("_Item")
+
+
+def _is_ours(live: Manifest) -> bool:
+    labels = live["metadata"].get("labels") or {}
+    return labels.get(names.LABEL_MANAGED_BY) == names.CONTROLLER
 
 
 @dataclass(slots=True)
@@ -44,17 +50,38 @@ class Applier:
         """Applies in the given order what is not as wanted. Returns what the server made of what was written.
 
         Forced: whoever else wrote to a field that we want otherwise loses it. Whether an object is ours at all is decided
-        before.
+        before; one that somebody else has made loses everything that is not in ours.
         """
         written = []
         for manifest in wanted:
             key = manifests.key_of(manifest)
             if self.is_settled(manifest, live.get(key)):
                 continue
+            if key in live and not _is_ours(live[key]):
+                await self._take_over(key)
             result = await self.cluster.apply(manifest, manager=self.manager, force=True)
             self._settled[key] = (manifest, comparing.essence_of(result))
             written.append(result)
         return tuple(written)
+
+    async def _take_over(self, key: ObjectKey) -> None:
+        """Counts as ours what others have written into an object, so that applying removes what we do not have.
+
+        Else a DaemonSet of NVIDIA's operator would keep its side-cars beside our container.
+        """
+        found = await self.cluster.list(key.kind, key.namespace, fields=f"metadata.name={key.name}")
+        for manifest in found.items:
+            metadata = manifest["metadata"]
+            steps = [
+                {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
+                {
+                    "op": "replace",
+                    "path": "/metadata/managedFields",
+                    "value": ownership.inherit(manifest, self.manager),
+                },
+            ]
+            if metadata.get("managedFields"):
+                await self.cluster.patch(key.kind, key.name, steps, key.namespace, patch_type=PatchType.JSON)
 
     async def prune(self, doomed: Mapping[ObjectKey, str]) -> tuple[ObjectKey, ...]:
         """Deletes objects by key and uid, in the given order; of another uid, it is not ours. Returns what was there."""

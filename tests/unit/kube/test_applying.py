@@ -6,6 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from gpushare import names
 from gpushare.domain import manifests
 from gpushare.errors import ClusterRefused, ClusterUnavailable
 from gpushare.kube import applying, comparing
@@ -42,11 +43,14 @@ def test_holds(live: dict, wanted: dict, expected: bool) -> None:
     assert expected is comparing.holds(live, wanted)
 
 
+OURS = {names.LABEL_MANAGED_BY: names.CONTROLLER}
+
+
 def config_map(name: str, **data: str) -> dict:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": "n", "uid": f"uid-{name}"},
+        "metadata": {"name": name, "namespace": "n", "uid": f"uid-{name}", "labels": OURS},
         "data": data,
     }
 
