@@ -46,6 +46,9 @@ LABEL_MIG_STATE: Final = "nvidia.com/mig.config.state"
 LABEL_MPS_CAPABLE: Final = "nvidia.com/mps.capable"
 LABEL_TIMESTAMP: Final = "nvidia.com/gfd.timestamp"
 LABEL_PRODUCT: Final = "nvidia.com/gpu.product"
+LABEL_GPU_COUNT: Final = "nvidia.com/gpu.count"
+LABEL_GPU_MEMORY: Final = "nvidia.com/gpu.memory"
+"""MiB of one GPU."""
 SUFFIX_SHARED: Final = "-SHARED"
 
 # Resources.
