@@ -25,7 +25,7 @@ CASES: dict[str, dict[str, Any]] = {
     "sandbox": {"mig": {}, **NO_CDI},
     "sharing": {"devicePlugin": {"config": {"name": "time-slicing-config-all", "default": "any"}}, **NO_CDI},
     "in-the-field": {
-        "operator": {"defaultRuntime": "crio", "runtimeClass": "nvidia"},
+        "operator": {"defaultRuntime": "crio", "runtimeClass": "nvidia", "initContainer": {}, "use_ocp_driver_toolkit": False},
         "devicePlugin": {
             "enabled": True,
             "repository": "nvcr.example/nvidia", "image": "k8s-device-plugin", "version": "v0.20.0",
@@ -57,6 +57,15 @@ CASES: dict[str, dict[str, Any]] = {
         "hostPaths": {"driverInstallDir": "/opt/driver", "kubeletRootDir": "/data/kubelet"},
         "gds": {"enabled": True}, "gdrcopy": {"enabled": True}, "toolkit": {"enabled": False},
     },
+    "monitored": {
+        "operator": {"metrics": {"serviceMonitor": {
+            "enabled": True, "interval": "15s", "scrapeTimeout": "10s", "honorLabels": True,
+            "additionalLabels": {"release": "prometheus", "app.kubernetes.io/managed-by": "x"},
+            "relabelings": [None, {"action": "replace", "sourceLabels": ["__meta_kubernetes_namespace"], "targetLabel": "ns"}],
+        }}},
+        **NO_CDI,
+    },
+    "nri": {"cdi": {"enabled": True, "nriPluginEnabled": True}},
     "no-metrics": {"devicePlugin": {"env": [{"name": "METRICS_PORT", "value": "0"}]}, **NO_CDI},
     "on-delete": {"daemonsets": {"updateStrategy": "OnDelete"}, **NO_CDI},
     "disabled": {"devicePlugin": {"enabled": False}},
@@ -65,7 +74,8 @@ CASES: dict[str, dict[str, Any]] = {
 
 def rendered(name: str) -> list[Manifest]:
     classes = frozenset({"nvidia"}) if name == "in-the-field" else frozenset()
-    return rendered_of(snapshot(policies=(policy(**CASES[name]),), runtime_classes=classes))
+    monitored = name == "monitored"
+    return rendered_of(snapshot(policies=(policy(**CASES[name]),), runtime_classes=classes, service_monitors=monitored))
 
 
 def rendered_of(cluster: Snapshot) -> list[Manifest]:
@@ -84,6 +94,8 @@ def rendered_of(cluster: Snapshot) -> list[Manifest]:
 
 def checked(found: list[Manifest]) -> str:
     for manifest in found:
+        if manifest["kind"] == "ServiceMonitor":  # a kind of the Prometheus operator
+            continue
         kubernetes_validate.validate(manifest, "1.36", strict=True)
     return yaml.safe_dump_all(found, sort_keys=False, width=120)
 

@@ -81,11 +81,27 @@ class Person:
         spec = {"spec": {"devicePlugin": {"enabled": False}}}
         assert await self.cluster.patch(manifests.CLUSTER_POLICY, "cluster-policy", spec)
 
-    async def until(self, holds: Callable[[], Awaitable[Any]]) -> None:
+    async def say_pod_security(self, *, enabled: bool) -> None:
+        spec = {"spec": {"psa": {"enabled": enabled}}}
+        assert await self.cluster.patch(manifests.CLUSTER_POLICY, "cluster-policy", spec)
+
+        async def is_labelled() -> bool:
+            namespace = await self.cluster.get(manifests.NAMESPACE, NAMESPACE)
+            return enabled == ("pod-security.kubernetes.io/enforce" in (namespace or {})["metadata"].get("labels", {}))
+
+        await self.until(is_labelled)
+
+    async def until_there(self, kind: Kind, name: str, namespace: str = "") -> Manifest:
+        async def there() -> Manifest | None:
+            return await self.cluster.get(kind, name, namespace)
+
+        return await self.until(there)
+
+    async def until(self, holds: Callable[[], Awaitable[Any]]) -> Any:
         async with asyncio.timeout(WAIT_SECONDS):
             while True:
-                if await holds():
-                    return
+                if found := await holds():
+                    return found
                 await asyncio.sleep(0.02)
 
     async def until_said(self, text: str) -> None:
@@ -114,6 +130,7 @@ async def test_rights_are_used(requests: Requests) -> None:
     async with Sandbox(Options(nodes=1)) as sandbox:
         await sandbox.ready()
         person = Person(sandbox)
+        await person.cluster.create(prometheus_kind())
         await person.create_config("sharing", "default", any=time_slicing(4))
         await person.name_config("sharing", "any")
         await person.until_said("is in namespace default")
@@ -125,13 +142,20 @@ async def test_rights_are_used(requests: Requests) -> None:
             # The second controller finds the Event of the first there already, and counts it up.
             if restart:
                 await person.restart_controller()
+        await person.say_pod_security(enabled=True)
+        await person.say_pod_security(enabled=False)
+        monitor = names.SERVICE_DEVICE_PLUGIN
+        await person.until_there(manifests.SERVICE_MONITOR, monitor, NAMESPACE)
         # Rather than without a policy, where the garbage collector would be quicker than the controller.
         await person.switch_off()
         for kind, name, namespace in (
             (manifests.GPU_NODE, "gpu01", ""),
+            (manifests.RUNTIME_CLASS, "nvidia", ""),
+            (manifests.SERVICE_MONITOR, monitor, NAMESPACE),
+            (manifests.SERVICE, names.SERVICE_DEVICE_PLUGIN, NAMESPACE),
             (manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE),
-            (manifests.CLUSTER_ROLE, names.SERVICE_ACCOUNT_DEVICE_PLUGIN, ""),
-            (manifests.CLUSTER_ROLE_BINDING, names.SERVICE_ACCOUNT_DEVICE_PLUGIN, ""),
+            (manifests.CLUSTER_ROLE, names.CLUSTER_ROLE_AGENT, ""),
+            (manifests.CLUSTER_ROLE_BINDING, names.CLUSTER_ROLE_AGENT, ""),
             (manifests.ROLE, names.SERVICE_ACCOUNT_DEVICE_PLUGIN, NAMESPACE),
             (manifests.ROLE_BINDING, names.SERVICE_ACCOUNT_DEVICE_PLUGIN, NAMESPACE),
             (manifests.SERVICE_ACCOUNT, names.SERVICE_ACCOUNT_DEVICE_PLUGIN, NAMESPACE),
@@ -143,6 +167,26 @@ async def test_rights_are_used(requests: Requests) -> None:
     assert requests.refused == []
     assert controller - asked(requests, CONTROLLER) == OF_OPENSHIFT
     assert agent - asked(requests, AGENT) == OF_OPENSHIFT & agent
+
+
+def prometheus_kind() -> Manifest:
+    """As the Prometheus operator brings it, but for its schema."""
+    kind = manifests.SERVICE_MONITOR
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    definition = manifests.CUSTOM_RESOURCE_DEFINITION
+    return {
+        "apiVersion": definition.api_version,
+        "kind": definition.kind,
+        "metadata": {"name": f"{kind.plural}.{kind.group}"},
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {"kind": kind.kind, "plural": kind.plural},
+            "versions": [
+                {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+            ],
+        },
+    }
 
 
 def asked(requests: Requests, user: str) -> set[Right]:

@@ -9,10 +9,11 @@ from typing import Any
 from gpushare import names
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
-from gpushare.domain.gpunode import CONFIG_APPLIED, GPUNode, GPUNodeStatus
+from gpushare.domain.gpunode import CAPACITY_SHOWN, CONFIG_APPLIED, DISCOVERED, GPUNode, GPUNodeStatus
 from gpushare.plan.build import Plan, build_plan
 from gpushare.plan.components import keys_of
 from gpushare.plan.events import Standing
+from gpushare.plan.nodes import NodeLabels
 from gpushare.plan.snapshot import AgentPod, ConfigMap, LiveObject, Node, Policy, Rollout, Settings, Snapshot
 
 NAMESPACE = "gpu-operator"
@@ -85,13 +86,12 @@ def carry_out(before: Snapshot, plan: Plan, *, labels: Mapping[str, str] | None 
         base = stored.get(name) or GPUNode(name=name, uid=f"gpunode-{name}", generation=0)
         if spec is not None:
             base = replace(base, node_uid=spec.node_uid, config=spec.config, generation=base.generation + 1)
-        stored[name] = replace(base, status=_with(base.status, *conditions.get(name, ())))
+        status = _without_loss(base.status) if name in conditions else base.status
+        stored[name] = replace(base, status=_with(status, *conditions.get(name, ())))
     gpu_nodes = tuple(_applied(gpu_node, labels or {}) for gpu_node in stored.values())
     return replace(
         before,
-        nodes=tuple(
-            _labelled(item, changes[item.name].labels) if item.name in changes else item for item in before.nodes
-        ),
+        nodes=tuple(_labelled(item, changes[item.name]) if item.name in changes else item for item in before.nodes),
         gpu_nodes=gpu_nodes,
         agent_pods=tuple(AgentPod(node=g.name, name=f"agent-{g.name}", ready=True) for g in gpu_nodes),
         policies=tuple(
@@ -102,6 +102,12 @@ def carry_out(before: Snapshot, plan: Plan, *, labels: Mapping[str, str] | None 
         ),
         objects=_objects(before, plan, len(gpu_nodes)),
     )
+
+
+def _without_loss(status: GPUNodeStatus) -> GPUNodeStatus:
+    """Without those conditions that are taken back by being left out."""
+    passing = {DISCOVERED, CAPACITY_SHOWN}
+    return replace(status, conditions=tuple(each for each in status.conditions if each.type not in passing))
 
 
 def _with(status: GPUNodeStatus, *conditions: Condition) -> GPUNodeStatus:
@@ -120,9 +126,10 @@ def _applied(gpu_node: GPUNode, labels: Mapping[str, str]) -> GPUNode:
     return replace(gpu_node, status=_with(status, done))
 
 
-def _labelled(item: Node, labels: Mapping[str, str]) -> Node:
+def _labelled(item: Node, change: NodeLabels) -> Node:
     kept = {key: value for key, value in item.labels.items() if key not in item.owned}
-    return replace(item, labels={**kept, **labels}, owned=frozenset(labels))
+    labels = {**kept, **change.labels}
+    return replace(item, labels=labels, owned=frozenset(change.labels), opted_out=change.opted_out)
 
 
 def _objects(before: Snapshot, plan: Plan, pods: int) -> tuple[LiveObject, ...]:
@@ -130,7 +137,7 @@ def _objects(before: Snapshot, plan: Plan, pods: int) -> tuple[LiveObject, ...]:
     kept = {item.key: item for item in before.objects if item.key not in pruned}
     numbers = Rollout(generation=1, observed=1, desired=pods, updated=pods, available=pods)
     for component in plan.components:
-        for key in keys_of(component.name, NAMESPACE):
+        for key in keys_of(component):
             rollout = numbers if key.kind == manifests.DAEMON_SET else None
             kept[key] = LiveObject(
                 key=key, uid=f"uid-{key.kind.kind}", managed=True, component=component.name, rollout=rollout,

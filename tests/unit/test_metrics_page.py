@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,12 +16,17 @@ from gpushare.agent.facts import Counts, Facts
 from gpushare.agent.options import AgentOptions
 from gpushare.controller import monitoring as controller_monitoring
 from gpushare.controller.looping import Passes
+from gpushare.domain.conditions import Condition
+from gpushare.domain.gpunode import Config
 from gpushare.host.files import HostFiles
 from gpushare.kubelet.counting import Call
 from gpushare.kubelet.lifecycle import Standing
 from gpushare.mps import monitoring as mps_monitoring
+from gpushare.plan.figures import Figures, NodeFigures
 from gpushare.serving.http import Handler, Request
+from gpushare.serving.tls import Place, ServingCertificate
 from support.inventories import node, split_gpu
+from support.memory_cluster import MemoryCluster
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
 GPU = "nvidia.com/gpu"
@@ -50,10 +56,18 @@ def agent(tmp_path: Path) -> Handler:
 
 
 def controller() -> Handler:
+    place = Place(namespace="n", secret="s", owner="o", hosts=())
     facts = controller_monitoring.Facts(
-        served=True, leading=True, passes=Passes(synced=True, done=1, failed=0, seconds=0.1), objects={"nodes": 1}
+        served=True,
+        leading=True,
+        passes=Passes(synced=True, done=1, failed=0, seconds=0.1),
+        objects={"nodes": 1},
+        certificate=ServingCertificate(MemoryCluster(), place, log=logging.getLogger()).gauge(),
     )
-    return controller_monitoring.Monitoring(lambda: facts).answer
+    condition = Condition(type="ConfigApplied", status="False", reason="Refused")
+    node = NodeFigures(node="gpu01", config=Config(), unmet=(condition,))
+    figures = Figures(policy="p", conditions=(condition,), nodes=(node,))
+    return controller_monitoring.Monitoring(lambda: facts, lambda: figures).answer
 
 
 def mps() -> Handler:
@@ -94,7 +108,7 @@ async def test_conventions(tmp_path: Path) -> None:
     """Prefix, base units, `_total` for counters only; each has a meaning."""
     for handler in (agent(tmp_path), controller(), mps()):
         for family in await families_of(handler):
-            assert family.name.startswith("gpushare_")
+            assert family.name.startswith(("gpushare_", "gpu_operator_"))
             assert family.documentation
             assert not family.name.endswith(("_count", "_sum", "_bucket", "_milliseconds", "_mib"))
             if family.type == "histogram":

@@ -178,7 +178,7 @@ class SandboxWorkloads(Switch):
     """Virtual machines with GPUs."""
 
     default_workload: Literal["container", "vm-passthrough", "vm-vgpu", ""] = "container"
-    mode: str = "kubevirt"
+    mode: Literal["kubevirt", "kata", ""] = "kubevirt"
 
 
 class MigManagerConfig(_Part):

@@ -86,7 +86,7 @@ def build_snapshot(objects: Iterable[Manifest], settings: Settings) -> Snapshot:
         elif key.kind == manifests.CONFIG_MAP and key.namespace != settings.namespace:
             config_maps.append(key)
         else:
-            store.see(sighting_of(_WATCHED[key.kind], manifest, settings.namespace))
+            store.see(sighting_of(_WATCHED[key.kind], manifest, settings))
     snapshot = store.snapshot()
     missing = policies.missing_config_map(snapshot)
     return replace(snapshot, config_maps_elsewhere=tuple(key for key in config_maps if key.name == missing))

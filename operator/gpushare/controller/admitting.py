@@ -10,16 +10,30 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from gpushare import names
+from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.plan import admission
 from gpushare.plan.snapshot import Snapshot
 from gpushare.serving.http import JSON, Request, Response
+from gpushare.serving.tls import Place
 
 PATH: Final = "/configs"
 _VERSION: Final = "admission.k8s.io/v1"
 _LONGEST_WARNING: Final = 250
 """What is longer is cut by the API server."""
 _MOST_PROBLEMS: Final = 20
+
+
+def place_of(namespace: str, secret: str) -> Place:
+    """Whose certificate the webhook shows: its own, or one in a Secret that somebody else keeps."""
+    return Place(
+        namespace=namespace,
+        secret=secret or names.CONFIG_WEBHOOK,
+        owner=names.CONTROLLER,
+        hosts=(f"{names.CONFIG_WEBHOOK}.{namespace}.svc",),
+        webhooks=((manifests.VALIDATING_WEBHOOK_CONFIGURATION, names.CONFIG_WEBHOOK),),
+    )
 
 
 class Admitting:

@@ -64,7 +64,13 @@ class Cleaning:
         # As long as a controller runs, it makes everything anew.
         if running := await self._stop_controller():
             return running
-        found = [*await self._remove_objects(), *await self._remove_gpu_nodes(), *await self._remove_labels(), *await self._remove_taints()]
+        found = [
+            *await self._remove_objects(),
+            *await self._remove_gpu_nodes(),
+            *await self._remove_labels(),
+            *await self._remove_taints(),
+            *await self._remove_pod_security(),
+        ]
         await self._cluster.delete(manifests.LEASE, names.LEASE, self._namespace)
         return found
 
@@ -77,8 +83,7 @@ class Cleaning:
         return [f"Pod {pod['metadata']['name']}" for pod in running]
 
     async def _remove_objects(self) -> list[str]:
-        kinds = dict.fromkeys(key.kind for key in components.all_keys(self._namespace))
-        lists = [await self._list(kind, self._namespace, labels=_OF_COMPONENTS) for kind in kinds]
+        lists = [await self._list(kind, self._namespace, labels=_OF_COMPONENTS) for kind in components.KINDS]
         live = [reading.live_object_of(manifest) for items in lists for manifest in items]
         doomed = pruning.build_prune(live, wanted=(), held=())
         await Applier(self._cluster, names.MANAGER_CONTROLLER).prune({item.key: item.uid for item in doomed})
@@ -106,6 +111,15 @@ class Cleaning:
 
         _raise_first(await applying.each(labelled, unlabel))
         return [f"labels of Node {node.name}" for node in labelled]
+
+    async def _remove_pod_security(self) -> list[str]:
+        kind = manifests.NAMESPACE
+        namespace = await self._cluster.get(kind, self._namespace)
+        if namespace is None or not reading.pod_security_of(namespace):
+            return []
+        manifest = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": self._namespace}}
+        await self._cluster.apply(manifest, manager=names.MANAGER_CONTROLLER)
+        return [f"labels of Namespace {self._namespace}"]
 
     async def _remove_taints(self) -> list[str]:
         nodes = [reading.node_of(manifest) for manifest in await self._list(manifests.NODE)]

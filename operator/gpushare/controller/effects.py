@@ -7,11 +7,13 @@ logged, one line for all objects of a kind that a pass has written; who changes 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from gpushare import names
 from gpushare.controller import tainting
+from gpushare.controller.contending import Contention
 from gpushare.controller.snapshotting import Store
 from gpushare.domain import gpunode, manifests
 from gpushare.domain.manifests import Manifest, ObjectKey
@@ -19,7 +21,7 @@ from gpushare.errors import GpuShareError
 from gpushare.kube import applying
 from gpushare.kube.applying import Applier
 from gpushare.kube.cluster import Cluster
-from gpushare.plan import rollouts, wording
+from gpushare.plan import reading, rollouts, wording
 from gpushare.plan.components import Component
 from gpushare.plan.fleet import GPUNodeConditions, GPUNodeRemoval, GPUNodeSpec
 from gpushare.plan.nodes import NodeLabels
@@ -57,6 +59,8 @@ class Effects:
         self._render = render
         self._log = log
         self._applier = Applier(cluster, names.MANAGER_CONTROLLER)
+        self._contention = Contention[tuple[str, str]](time.monotonic)
+        """Of labels, by uid of the Node."""
 
     async def apply_components(self, components: Iterable[Component]) -> dict[str, GpuShareError]:
         """Brings the objects of each component to what they should be. Failures by component."""
@@ -73,6 +77,20 @@ class Effects:
                 objects = ", ".join(str(manifests.key_of(manifest)) for manifest in written)
                 self._log.info("objects applied", extra={"component": component.name, "objects": objects})
         return failures
+
+    async def secure_namespace(self, labels: Mapping[str, str] | None) -> Failures:
+        """Labels our namespace; with None, nothing is to be done."""
+        if labels is None:
+            return ()
+        kind, metadata = manifests.NAMESPACE, {"name": self._store.settings.namespace, "labels": dict(labels)}
+        manifest = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+        try:
+            written = await self._cluster.apply(manifest, manager=names.MANAGER_CONTROLLER, force=True)
+        except GpuShareError as error:
+            return (error,)
+        self._store.pod_security = reading.pod_security_of(written)
+        self._log.info("namespace labelled", extra={"labels": ", ".join(labels) or "none"})
+        return ()
 
     async def assign(self, specs: Iterable[GPUNodeSpec]) -> Failures:
         """Gives nodes their configurations."""
@@ -100,16 +118,28 @@ class Effects:
         """Writes our labels on nodes, and takes back those that are ours no longer."""
 
         async def write(change: NodeLabels) -> None:
-            metadata = {"name": change.name, "uid": change.uid, "labels": dict(change.labels)}
+            metadata: dict[str, object] = {"name": change.name, "uid": change.uid, "labels": dict(change.labels)}
+            if change.opted_out:
+                metadata["annotations"] = {names.ANNOTATION_OPTED_OUT: ",".join(sorted(change.opted_out))}
             if change.resource_version:
                 metadata["resourceVersion"] = change.resource_version
             kind = manifests.NODE
             manifest = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
             await self._apply(manifest, force=change.force)
+            if change.is_known:
+                for key in change.claimed:
+                    self._contention.claim((change.uid, key))
 
         done, failures = await _each(changes, write)
         self._tell("nodes labelled", done, removed=wording.listed({key for change in done for key in change.removed}))
+        self._see_contention()
         return failures
+
+    def _see_contention(self) -> None:
+        lost: dict[str, set[str]] = {}
+        for uid, key in self._contention.left():
+            lost.setdefault(uid, set()).add(key)
+        self._store.lost_labels = {uid: frozenset(keys) for uid, keys in lost.items()}
 
     async def taint(self, changes: Iterable[NodeTaint]) -> Failures:
         """Sets our taint on nodes, and takes it away."""

@@ -11,18 +11,19 @@ from typing import Any
 import kopf
 
 from gpushare.controller.snapshotting import WATCHED, Sighting, Watched, sighting_of
+from gpushare.plan.snapshot import Settings
 
 See = Callable[[Sighting, bool], None]
 """Takes what was seen, and whether it is gone."""
 
 
-def register(registry: kopf.OperatorRegistry, namespace: str, see: See) -> None:
+def register(registry: kopf.OperatorRegistry, settings: Settings, see: See) -> None:
     """One handler a kind. Only `on.event`: kopf then keeps nothing in the objects that it watches."""
     for watched in WATCHED:
-        _register(registry, watched, namespace, see)
+        _register(registry, watched, settings, see)
 
 
-def _register(registry: kopf.OperatorRegistry, watched: Watched, namespace: str, see: See) -> None:
+def _register(registry: kopf.OperatorRegistry, watched: Watched, settings: Settings, see: See) -> None:
     kind = watched.kind
 
     @kopf.on.event(kind.group, kind.version, kind.plural, id=kind.plural, registry=registry)
@@ -30,5 +31,5 @@ def _register(registry: kopf.OperatorRegistry, watched: Watched, namespace: str,
         # Returns None: kopf would patch a returned value into the object. The raw object rather than `body`, which
         # wraps each access.
         manifest: Any = event["object"]
-        sighting = sighting_of(watched, {"apiVersion": kind.api_version, "kind": kind.kind, **manifest}, namespace)
+        sighting = sighting_of(watched, {"apiVersion": kind.api_version, "kind": kind.kind, **manifest}, settings)
         see(sighting, event["type"] == "DELETED")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ class Passes:
     failed: int = 0
     seconds: float = 0.0
     """How long the last one took."""
+    done_at: float = 0.0
+    """When the last one was done of which nothing failed, in seconds since 1970; 0: none was."""
     began: float | None = None
     """When what runs now began, by the loop's clock; None while nothing runs."""
 
@@ -88,6 +91,7 @@ class Loop:
                 self.request("resync", delay=0)
             elif await self._try(self._pass):
                 self.passes.done += 1
+                self.passes.done_at = time.time()
                 backoff.reset()
             else:
                 self.passes.failed += 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gpushare.controller.looping import Passes
+from gpushare.plan.figures import Figures, NodeFigures
 from gpushare.serving import monitoring
 from gpushare.serving.metrics import Counter, Gauge, Metric
 
@@ -29,13 +30,17 @@ class Facts:
     """By the clock of `passes`."""
     watches_stand_seconds: float = 0.0
     """For how long the loop of the watches has not turned."""
+    certificate: Gauge | None = None
+    """When that of the webhook runs out; None: no webhook is served."""
 
 
 class Monitoring(monitoring.Monitoring):
     """Metrics and health of the controller."""
 
-    def __init__(self, read: Callable[[], Facts]) -> None:
+    def __init__(self, read: Callable[[], Facts], figures: Callable[[], Figures]) -> None:
+        """`figures` of the cluster are asked for only by who wants metrics, and told only by the replica that leads."""
         self._read = read
+        self._figures = figures
         super().__init__()
 
     def why_not_alive(self) -> str:
@@ -81,3 +86,70 @@ class Monitoring(monitoring.Monitoring):
                 value=number,
                 labels={"kind": kind},
             )
+        if facts.certificate is not None:
+            yield facts.certificate
+        # Told by all replicas, each policy and each node would count twice.
+        if facts.leading:
+            figures = self._figures()
+            yield from _as_upstream(figures, passes)
+            yield from _policy(figures)
+            for node in figures.nodes:
+                yield from _node(node)
+
+
+def _as_upstream(figures: Figures, passes: Passes) -> Iterator[Metric]:
+    """The figures of NVIDIA's operator that have a meaning here, under its names."""
+    yield Gauge(name="gpu_operator_gpu_nodes_total", help="nodes with GPUs", value=figures.gpu_nodes)
+    yield Gauge(
+        name="gpu_operator_reconciliation_status",
+        help="1 when the active policy is ready, 0 when it is not, -1 when there is none, or something of it failed",
+        value=figures.reconciliation,
+    )
+    yield Gauge(
+        name="gpu_operator_reconciliation_last_success_ts_seconds",
+        help="when the last pass was done of which nothing failed, in seconds since 1970",
+        value=passes.done_at,
+    )
+    yield Counter(name="gpu_operator_reconciliation_total", help="passes", value=passes.done + passes.failed)
+    yield Counter(
+        name="gpu_operator_reconciliation_failed_total",
+        help="passes of which something failed",
+        value=passes.failed,
+    )
+    yield Gauge(
+        name="gpu_operator_reconciliation_has_nfd_labels",
+        help="1 when node feature discovery labels nodes",
+        value=figures.discovered,
+    )
+
+
+def _policy(figures: Figures) -> Iterator[Metric]:
+    for condition in figures.conditions:
+        yield Gauge(
+            name="gpushare_policy_condition",
+            help="always 1; the conditions of the active policy",
+            value=1,
+            labels={
+                "policy": figures.policy,
+                "condition": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+            },
+        )
+
+
+def _node(node: NodeFigures) -> Iterator[Metric]:
+    config = node.config
+    yield Gauge(
+        name="gpushare_node_config_info",
+        help="always 1; the configuration that a node was given, and by what: label, default or none",
+        value=1,
+        labels={"node": node.node, "config": config.name, "revision": config.revision, "by": config.reason.value},
+    )
+    for condition in node.unmet:
+        yield Gauge(
+            name="gpushare_node_unmet_condition",
+            help="always 1; a condition of a node's GPUNode that is not as it should be",
+            value=1,
+            labels={"node": node.node, "condition": condition.type, "reason": condition.reason},
+        )

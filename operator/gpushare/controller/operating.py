@@ -12,15 +12,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, cast
 
 import kopf
 
+from gpushare import names
 from gpushare.controller import handlers
 from gpushare.controller.kopf_settings import Connection, build_settings
 from gpushare.controller.snapshotting import Sighting
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.credentials import Credentials, TokenReader, tls_context
+from gpushare.plan.snapshot import Settings
 
 _STARTED_SECONDS = 60.0
 """Whoever ran for that long had started well; the next pause is short again."""
@@ -32,13 +34,18 @@ class Operating:
     """The watches. What they tell arrives in the loop that `run` is called in."""
 
     def __init__(
-        self, credentials: Credentials, namespace: str, *, see: Callable[[Sighting, bool], None], log: logging.Logger
+        self,
+        credentials: Credentials,
+        settings: Settings,
+        *,
+        see: Callable[[Sighting, bool], None],
+        log: logging.Logger,
     ) -> None:
         """`see` takes what was seen, and whether it is gone."""
         self._server = credentials.server
         self._tokens = TokenReader(credentials)
         self._tls = tls_context(credentials)
-        self._namespace = namespace
+        self._settings = settings
         self._see = see
         self._log = log
         self._turned = time.monotonic()
@@ -83,7 +90,7 @@ class Operating:
 
     async def _operate(self, see: handlers.See, stop: asyncio.Event, *, streaming: bool) -> None:
         registry = kopf.OperatorRegistry()
-        handlers.register(registry, self._namespace, see)
+        handlers.register(registry, self._settings, see)
 
         @kopf.on.login(registry=registry)
         async def login(**_: Any) -> kopf.ConnectionInfo:
@@ -96,7 +103,9 @@ class Operating:
                 registry=registry,
                 settings=build_settings(streaming=streaming),
                 standalone=True,
-                namespaces=[self._namespace],
+                # Kopf would look up the user's name, and the one that a container runs as has none.
+                identity=cast("Any", names.CONTROLLER),
+                namespaces=[self._settings.namespace],
                 stop_flag=stop,
             )
         finally:

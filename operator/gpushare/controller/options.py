@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gpushare import names
+from gpushare.domain.selectors import Selector
 from gpushare.errors import UsageError
 
 _NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -33,12 +34,19 @@ class Options:
     """Name in the Lease; empty: a random one."""
     leader_elect: bool = True
     resync_seconds: float = 300.0
+    canary: Selector | None = None
+    """Labels of nodes that get what is new before the others; None: all at once."""
+    stop_on_refusal: bool = False
     discovery_grace_seconds: float = 600.0
     """How long a node keeps everything without the labels of node feature discovery."""
     metrics_port: int | None = None
     """Port for metrics and health; None: neither is served."""
     metrics_address: str = ""
     """Address to serve them on; empty: all of them."""
+    webhook_port: int | None = None
+    """Port of the webhook that judges sharing configurations; None: there is none."""
+    webhook_secret: str = ""
+    """Secret with a certificate that somebody else makes; empty: it is made and renewed here."""
     log_level: str = "info"
 
 
@@ -95,6 +103,18 @@ def _build_parser() -> _Parser:
         help="seconds between passes that nothing asked for (default: 300)",
     )
     add(
+        "--canary",
+        metavar="SELECTOR",
+        help="labels, such as pool=canary, of nodes that get a new revision first: the others get it once all of these have "
+        f"applied it (default: ${names.ENV_CANARY}, else all nodes at once)",
+    )
+    add(
+        "--stop-on-refusal",
+        choices=("true", "false"),
+        help="give a new revision in steps, to as many nodes at once as run it already, and to no more once one refuses it "
+        f"(default: ${names.ENV_STOP_ON_REFUSAL}, else false)",
+    )
+    add(
         "--discovery-grace-seconds",
         metavar="N",
         type=float,
@@ -104,6 +124,18 @@ def _build_parser() -> _Parser:
     )
     add("--metrics-port", metavar="N", type=int, help="serve metrics and health on this port (default: not at all)")
     add("--metrics-address", metavar="IP", help=f"and on this address only (default: ${names.ENV_POD_IP}, else on all)")
+    add(
+        "--webhook-port",
+        metavar="N",
+        type=int,
+        help="judge sharing configurations for the API server, over TLS on this port and the address above (default: not at all)",
+    )
+    add(
+        "--webhook-secret",
+        metavar="NAME",
+        default="",
+        help="Secret of type kubernetes.io/tls with its certificate (default: one of its own, renewed by itself)",
+    )
     add("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="the least that is logged")
     add("-h", "--help", action="store_true", help="print this text")
     return parser
@@ -125,8 +157,9 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Options:
         raise UsageError(f"--resync-seconds {given.resync_seconds:g}: expected a number above 0")
     if not 0 <= given.discovery_grace_seconds < math.inf:
         raise UsageError(f"--discovery-grace-seconds {given.discovery_grace_seconds:g}: expected a number, 0 or more")
-    if given.metrics_port is not None and not 0 <= given.metrics_port <= 65535:
-        raise UsageError(f"--metrics-port {given.metrics_port}: expected a number from 0 to 65535")
+    for flag, port in (("--metrics-port", given.metrics_port), ("--webhook-port", given.webhook_port)):
+        if port is not None and not 0 <= port <= 65535:
+            raise UsageError(f"{flag} {port}: expected a number from 0 to 65535")
     namespace = given.namespace or environ.get(names.ENV_NAMESPACE, "")
     if namespace and not _NAMESPACE.fullmatch(namespace):
         raise UsageError(f"namespace {namespace!r}: expected the name of a namespace, such as gpu-operator")
@@ -140,9 +173,28 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Options:
         context=given.context,
         identity=environ.get(names.ENV_POD_NAME, ""),
         leader_elect=given.leader_elect == "true",
+        canary=_selector(given.canary, environ),
+        stop_on_refusal=_is_true(given.stop_on_refusal, environ),
         resync_seconds=given.resync_seconds,
         discovery_grace_seconds=given.discovery_grace_seconds,
         metrics_port=given.metrics_port,
         metrics_address=environ.get(names.ENV_POD_IP, "") if given.metrics_address is None else given.metrics_address,
+        webhook_port=given.webhook_port,
+        webhook_secret=given.webhook_secret,
         log_level=given.log_level,
     )
+
+
+def _selector(given: str | None, environ: Mapping[str, str]) -> Selector | None:
+    source, text = ("--canary", given) if given is not None else (names.ENV_CANARY, environ.get(names.ENV_CANARY, ""))
+    try:
+        return Selector.parse(text) if text else None
+    except ValueError as error:
+        raise UsageError(f"{source}: {error}") from error
+
+
+def _is_true(given: str | None, environ: Mapping[str, str]) -> bool:
+    said = given if given is not None else environ.get(names.ENV_STOP_ON_REFUSAL, "") or "false"
+    if said not in {"true", "false"}:
+        raise UsageError(f"{names.ENV_STOP_ON_REFUSAL}: {said!r}: expected true or false")
+    return said == "true"

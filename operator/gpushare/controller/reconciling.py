@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable
 from gpushare.controller.effects import Effects
 from gpushare.controller.pacing import Pace
 from gpushare.controller.searching import ConfigMapSearch
-from gpushare.controller.snapshotting import WATCHED, Store
+from gpushare.controller.snapshotting import Store
 from gpushare.domain import manifests
 from gpushare.domain.events import EventNote, EventType
-from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict, GpuShareError
+from gpushare.errors import ClusterRefused, Conflict, GpuShareError
 from gpushare.kube.cluster import Cluster
 from gpushare.kube.events import EventPoster
 from gpushare.plan import policies
-from gpushare.plan.build import Plan, build_plan
+from gpushare.plan.build import Plan, build_blocked, build_plan
 from gpushare.plan.events import Standing
 from gpushare.plan.status import PolicyStatus
 
@@ -24,8 +24,7 @@ _STATUS_SECONDS = 1.0
 """The status of one policy is not written more often in the long run."""
 _STATUS_BURST = 30
 """What a person types, change after change, is answered at once; a long roll-out is what must be paced."""
-_WATCH_SECONDS = 5.0
-"""How long a watch may take to tell what a list has shown."""
+
 
 Request = Callable[[str, float], None]
 """Asks for another pass: why, and in how many seconds."""
@@ -58,33 +57,11 @@ class Reconciler:
         """Name of the policy that was followed last; None before the first pass."""
         self._pace = Pace(time.monotonic, seconds=_STATUS_SECONDS, burst=_STATUS_BURST)
 
-    async def resync(self) -> None:
-        """Finds out what no watch tells: kinds that may be absent, and objects that went between two watches.
-
-        Raises:
-            ClusterUnavailable: the watches have not told of everything that exists yet.
-        """
-        self._store.gpu_clusters = await self._list_gpu_clusters()
-        namespace = self._store.settings.namespace
-        for watched in WATCHED:
-            since = self._store.sightings
-            place = namespace if watched.kind.namespaced else ""
-            existing = await self._cluster.names(watched.kind, place, labels=watched.labels)
-            self._store.drop_others(watched.kind, existing, since)
-            if missing := await self._store.wait_for(watched.kind, existing, seconds=_WATCH_SECONDS):
-                some = ", ".join(sorted(missing)[:3])
-                raise ClusterUnavailable(
-                    f"the watches have not told of {len(missing)} {watched.kind.plural} yet: {some}"
-                )
-
-    async def _list_gpu_clusters(self) -> tuple[str, ...]:
-        try:
-            return tuple(sorted(await self._cluster.names(manifests.GPU_CLUSTER)))
-        except ClusterRefused as error:
-            # Almost no cluster has the kind, and where we may not see it, it does not concern us.
-            if error.code in {403, 404}:
-                return ()
-            raise
+    async def report_blocked(self, problem: str) -> None:
+        """Says on the active policy why nothing can be done, while too little is seen to decide anything else."""
+        status = build_blocked(self._store.snapshot(), _now(), problem)
+        for failure in await self._report([status] if status is not None else []):
+            self._log.warning("status of policy not written", extra={"reason": str(failure)})
 
     async def run_pass(self) -> None:
         """Raises what failed, after everything else was tried; where it was more than one, the worst of it."""
@@ -92,6 +69,8 @@ class Reconciler:
         await self.search.look_for(policies.missing_config_map(self._store.snapshot()))
         self._store.config_maps_elsewhere = tuple(self.search.found)
         plan = build_plan(self._store.snapshot(), _now(), self._standing)
+        if plan.wake_seconds is not None:
+            self._request("grace", plan.wake_seconds)
         self._follow(plan.active)
         failures = await self._carry_out(plan)
         self._poster.post(plan.events)
@@ -99,6 +78,7 @@ class Reconciler:
         standing = plan.standing.values() if self._standing is None else ()
         self._tell({*plan.events, *(note for note in standing if note.type is EventType.WARNING)})
         self._standing = plan.standing
+        self._store.unshown = plan.unshown
         failures += await self._report(plan.policies)
         if failures:
             self._log.info("writes failed", extra={"count": len(failures)})
@@ -122,20 +102,25 @@ class Reconciler:
     async def _carry_out(self, plan: Plan) -> list[GpuShareError]:
         effects = self._effects
         broken = await effects.apply_components(plan.components)
+        # Conditions come after the specs, for a GPUNode that is not there has no status.
+        parts = {
+            "pod security": await effects.secure_namespace(plan.pod_security),
+            "taints": await effects.taint(plan.node_taints),
+            "gpunodes": await effects.assign(plan.gpu_nodes),
+            "conditions": await effects.set_conditions(plan.gpu_node_conditions),
+            "labels": await effects.label(plan.node_labels),
+            "removal": await effects.prune(plan.prune),
+            "removal of gpunodes": await effects.remove_gpu_nodes(plan.gpu_node_removals),
+        }
+        refused = {
+            name: [error for error in errors if isinstance(error, ClusterRefused)] for name, errors in parts.items()
+        }
         texts = {name: str(error) for name, error in broken.items()}
+        texts |= {name: min(map(str, errors)) for name, errors in refused.items() if errors}
         if texts != self._store.failures:
             self._store.failures = texts
-            self._request("component", 0.0)
-        # Conditions come after the specs, for a GPUNode that is not there has no status.
-        return [
-            *broken.values(),
-            *await effects.taint(plan.node_taints),
-            *await effects.assign(plan.gpu_nodes),
-            *await effects.set_conditions(plan.gpu_node_conditions),
-            *await effects.label(plan.node_labels),
-            *await effects.prune(plan.prune),
-            *await effects.remove_gpu_nodes(plan.gpu_node_removals),
-        ]
+            self._request("failures", 0.0)
+        return [*broken.values(), *(error for errors in parts.values() for error in errors)]
 
     async def _report(self, statuses: Iterable[PolicyStatus]) -> list[GpuShareError]:
         failures: list[GpuShareError] = []

@@ -7,13 +7,17 @@ import logging
 import time
 
 from gpushare import names
+from gpushare.controller import admitting
+from gpushare.controller.admitting import Admitting
 from gpushare.controller.effects import Effects
 from gpushare.controller.looping import Loop
 from gpushare.controller.monitoring import Facts, Monitoring
 from gpushare.controller.operating import Operating
 from gpushare.controller.options import Options
+from gpushare.controller.permissions import Permissions
 from gpushare.controller.reconciling import Reconciler
 from gpushare.controller.snapshotting import Sighting, Store
+from gpushare.controller.syncing import Syncing
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable
@@ -22,10 +26,15 @@ from gpushare.kube.client import FullCluster
 from gpushare.kube.credentials import Credentials
 from gpushare.kube.events import EventPoster, Source
 from gpushare.kube.leading import Lease
+from gpushare.plan import figures
 from gpushare.plan.components import Component
 from gpushare.plan.snapshot import Settings
 from gpushare.render import decorate, ordering, templates
 from gpushare.serving.listening import listen
+from gpushare.serving.tls import ServingCertificate
+
+_FORBIDDEN = 403
+_FORBIDDEN_TIMES = 5
 
 
 class Controller:
@@ -40,8 +49,23 @@ class Controller:
         self._served = False
         self._leading = False
         self._lease = Lease(self._cluster, namespace, names.LEASE, identity, log=log) if options.leader_elect else None
-        self._store = Store(Settings(namespace=namespace, image=options.image, policy=options.policy, hami_nodes=options.hami_nodes, isolation=options.isolation))
-        self._operating = Operating(credentials, namespace, see=self._see, log=log)
+        settings = Settings(
+            namespace=namespace,
+            image=options.image,
+            policy=options.policy,
+            hami_nodes=options.hami_nodes,
+            isolation=options.isolation,
+            canary=options.canary,
+            stop_on_refusal=options.stop_on_refusal,
+            discovery_grace_seconds=options.discovery_grace_seconds,
+        )
+        self._certificate = (
+            ServingCertificate(self._cluster, admitting.place_of(namespace, options.webhook_secret), log=log)
+            if options.webhook_port is not None
+            else None
+        )
+        self._store = Store(settings)
+        self._operating = Operating(credentials, settings, see=self._see, log=log)
         self._poster = EventPoster(
             self._cluster, source=Source(names.MANAGER_CONTROLLER, names.CONTROLLER), now=_now, log=log
         )
@@ -54,19 +78,28 @@ class Controller:
             log=log,
         )
         self._search = reconciler.search
-        self._loop = Loop(reconciler.run_pass, resync=reconciler.resync, resync_seconds=options.resync_seconds, log=log)
+        syncing = Syncing(
+            self._cluster,
+            self._store,
+            Permissions(self._cluster, namespace, _own_roles(namespace), log),
+            report_blocked=reconciler.report_blocked,
+            request=lambda seconds: self._loop.request_resync(delay=seconds),
+        )
+        self._loop = Loop(reconciler.run_pass, resync=syncing.resync, resync_seconds=options.resync_seconds, log=log)
 
     async def run(self) -> None:
         """Runs until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 if self._options.metrics_port is not None:
-                    answer = Monitoring(self._facts).answer
+                    answer = Monitoring(self._facts, lambda: figures.build_figures(self._store.snapshot())).answer
                     group.create_task(
                         listen(answer, self._options.metrics_address, self._options.metrics_port, self._log)
                     )
                 await self._wait_for_kinds()
                 self._served = True
+                if self._certificate is not None and self._options.webhook_port is not None:
+                    group.create_task(self._admit(self._certificate, self._options.webhook_port))
                 group.create_task(self._operating.run())
                 group.create_task(self._poster.run())
                 group.create_task(self._search.run())
@@ -76,6 +109,18 @@ class Controller:
                 await self._lease.release()
             await self._cluster.close()
 
+    async def _admit(self, certificate: ServingCertificate, port: int) -> None:
+        """Judges ConfigMaps for the API server; each replica does, whoever leads."""
+        await certificate.prepare()
+        answer = Admitting(self._store.snapshot).answer
+        async with asyncio.TaskGroup() as group:
+            group.create_task(certificate.run())
+            group.create_task(
+                listen(
+                    answer, self._options.metrics_address, port, self._log, purpose="webhook", tls=certificate.context
+                )
+            )
+
     def _see(self, sighting: Sighting, gone: bool) -> None:  # noqa: FBT001 - the shape of `handlers.See`
         if self._store.see(sighting, gone=gone):
             self._loop.request(sighting.kind.plural)
@@ -84,12 +129,21 @@ class Controller:
         """Waits until our custom resources are served: kopf never looks again for a kind that it did not find."""
         backoff = Backoff(first=0.1, most=5.0)
         for kind in (manifests.CLUSTER_POLICY, manifests.GPU_NODE):
+            forbidden = 0
             while True:
                 try:
                     await self._cluster.names(kind)
                     break
-                except (ClusterRefused, ClusterUnavailable) as error:
-                    self._log.warning("waiting for the cluster", extra={"kind": kind.kind, "reason": str(error)})
+                except ClusterUnavailable as error:
+                    reason = str(error)
+                except ClusterRefused as error:
+                    reason = str(error)
+                    # A server that has just started forbids everything for a moment. What is forbidden for good is told
+                    # on the policy, for which the policies have to be seen.
+                    forbidden += error.code == _FORBIDDEN
+                    if forbidden > _FORBIDDEN_TIMES and kind is not manifests.CLUSTER_POLICY:
+                        break
+                self._log.warning("waiting for the cluster", extra={"kind": kind.kind, "reason": reason})
                 await asyncio.sleep(backoff.next())
 
     async def _lead(self) -> None:
@@ -110,7 +164,15 @@ class Controller:
                 await asyncio.wait({passes})
 
     def _facts(self) -> Facts:
-        return Facts(served=self._served, leading=self._leading, passes=self._loop.passes, objects=self._store.counts)
+        return Facts(
+            served=self._served,
+            leading=self._leading,
+            passes=self._loop.passes,
+            objects=self._store.counts,
+            certificate=self._certificate.gauge() if self._certificate is not None else None,
+            now=asyncio.get_running_loop().time(),
+            watches_stand_seconds=self._operating.standing_seconds if self._served else 0.0,
+        )
 
 
 def render(component: Component) -> list[Manifest]:
@@ -120,6 +182,11 @@ def render(component: Component) -> list[Manifest]:
         rendered, component=component.name, owner=component.owner, owner_uid=component.owner_uid
     )
     return ordering.in_order(decorated)
+
+
+def _own_roles(namespace: str) -> list[Manifest]:
+    """What is to be installed with the controller, whose image does not matter here."""
+    return templates.render("controller", {"namespace": namespace, "image": ""})
 
 
 def _now() -> str:

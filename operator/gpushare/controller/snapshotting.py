@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpushare import names
@@ -12,7 +12,7 @@ from gpushare.domain import manifests
 from gpushare.domain.manifests import Kind, Manifest, ObjectKey
 from gpushare.kube import comparing
 from gpushare.plan import components, reading
-from gpushare.plan.snapshot import LiveObject, Settings, Snapshot
+from gpushare.plan.snapshot import LiveObject, Node, Settings, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,6 @@ WATCHED = (
     Watched(manifests.NODE, reading.node_of),
     Watched(manifests.GPU_NODE, reading.gpu_node_of),
     Watched(manifests.POD, reading.agent_pod_of, labels=f"app={names.DAEMONSET_DEVICE_PLUGIN}"),
-    Watched(manifests.RUNTIME_CLASS, lambda manifest: manifest["metadata"]["name"]),
     *(
         Watched(kind, reading.live_object_of)
         for kind in (
@@ -42,12 +41,18 @@ WATCHED = (
             manifests.ROLE_BINDING,
             manifests.CLUSTER_ROLE,
             manifests.CLUSTER_ROLE_BINDING,
+            manifests.SERVICE,
             manifests.DAEMON_SET,
+            manifests.RUNTIME_CLASS,
         )
     ),
 )
 """What kopf watches; the namespaced ones in the operator's namespace only."""
-_BY_KIND = {watched.kind: watched for watched in WATCHED}
+LISTED = Watched(
+    manifests.SERVICE_MONITOR, reading.live_object_of, labels=f"{names.LABEL_MANAGED_BY}={names.CONTROLLER}"
+)
+"""A kind that may be absent, which kopf would stumble over: ours are looked up at each resync."""
+_BY_KIND = {watched.kind: watched for watched in (*WATCHED, LISTED)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +69,17 @@ class Sighting:
     """Grows with every change in the cluster; 0 where it is not known."""
 
 
-def sighting_of(watched: Watched, manifest: Manifest, namespace: str) -> Sighting:
+def sighting_of(watched: Watched, manifest: Manifest, settings: Settings) -> Sighting:
     """Reads one object. Runs in the thread of the watches, so that a big cluster does not hold up the passes."""
     name, version = manifest["metadata"]["name"], _version_of(manifest)
     value = watched.read(manifest)
+    if isinstance(value, Node) and settings.canary is not None:
+        value = replace(value, canary=settings.canary.matches(manifest["metadata"].get("labels") or {}))
     if not isinstance(value, LiveObject):
         return Sighting(watched.kind, name, value, version=version)
-    if not value.managed and value.key not in components.all_keys(namespace):
+    # RuntimeClasses of others count too: pods may name them.
+    is_known = watched.kind == manifests.RUNTIME_CLASS or value.key in components.all_keys(settings.namespace)
+    if not value.managed and not is_known:
         return Sighting(watched.kind, name, None, version=version)
     return Sighting(watched.kind, name, value, comparing.essence_of(manifest), version)
 
@@ -94,10 +103,20 @@ class Store:
         self.settings = settings
         self.config_maps_elsewhere: tuple[ObjectKey, ...] = ()
         self.gpu_clusters: tuple[str, ...] = ()
+        self.lost_labels: Mapping[str, frozenset[str]] = {}
+        """What somebody else keeps writing, by uid of the Node."""
+        self.unshown: Mapping[str, str] = {}
+        """What the last plan left standing of nodes that do not show their shares."""
+        self.pod_security: Mapping[str, str] = {}
+        """Labels of our namespace that are ours."""
+        self.service_monitors = False
+        """Whether the kind exists."""
         self.failures: Mapping[str, str] = {}
-        """What could not be applied in the last pass, by component."""
-        self._values: dict[Kind, dict[str, Any]] = {watched.kind: {} for watched in WATCHED}
-        self._told: dict[Kind, dict[str, _Told]] = {watched.kind: {} for watched in WATCHED}
+        """What could not be written in the last pass, by component or part."""
+        self.missing_rights = ""
+        """Rights that the controller lacks, for people."""
+        self._values: dict[Kind, dict[str, Any]] = {kind: {} for kind in _BY_KIND}
+        self._told: dict[Kind, dict[str, _Told]] = {kind: {} for kind in _BY_KIND}
         """Every object that exists; also those that do not count."""
         self._live: dict[ObjectKey, Manifest] = {}
         self._sightings = 0
@@ -145,7 +164,7 @@ class Store:
     def see_written(self, manifest: Manifest) -> None:
         """Takes over the answer to a write of ours, ahead of the watch."""
         kind = manifests.kind_of(manifest)
-        self.see(sighting_of(_BY_KIND[kind], manifest, self.settings.namespace))
+        self.see(sighting_of(_BY_KIND[kind], manifest, self.settings))
 
     def see_deleted(self, key: ObjectKey) -> None:
         """Takes over that we deleted an object, ahead of the watch."""
@@ -201,6 +220,11 @@ class Store:
             objects=tuple(value for values in seen.values() for value in values if isinstance(value, LiveObject)),
             agent_pods=seen[manifests.POD],
             gpu_clusters=self.gpu_clusters,
-            runtime_classes=frozenset(seen[manifests.RUNTIME_CLASS]),
+            lost_labels=self.lost_labels,
+            runtime_classes=frozenset(item.key.name for item in seen[manifests.RUNTIME_CLASS] if not item.managed),
+            unshown=self.unshown,
+            pod_security=self.pod_security,
+            service_monitors=self.service_monitors,
             failures=self.failures,
+            missing_rights=self.missing_rights,
         )

@@ -7,7 +7,7 @@ the controller renders and compares).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpushare import names
 from gpushare.api.clusterpolicy import ClusterPolicy, parse_policy
@@ -19,8 +19,10 @@ from gpushare.plan import (
     assignments,
     catalogs,
     components,
+    conflicts,
     events,
     fleet,
+    podsecurity,
     policies,
     pruning,
     rollouts,
@@ -46,6 +48,8 @@ class Plan:
     """Name of the policy that is followed; empty: there is none."""
     components: tuple[Component, ...] = ()
     """To render, decorate, order and apply, where it differs from what is there."""
+    pod_security: Mapping[str, str] | None = None
+    """Labels of the operator's namespace, all that are ours; None: they are as they should be."""
     gpu_nodes: tuple[GPUNodeSpec, ...] = ()
     gpu_node_conditions: tuple[GPUNodeConditions, ...] = ()
     node_labels: tuple[NodeLabels, ...] = ()
@@ -58,6 +62,10 @@ class Plan:
     events: tuple[EventNote, ...] = ()
     standing: Standing = field(default_factory=dict)
     """To be given to the next pass."""
+    unshown: Mapping[str, str] = field(default_factory=dict)
+    """`Snapshot.unshown` of the next pass."""
+    wake_seconds: float | None = None
+    """When there will be something to do though nothing is seen; None: never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +74,7 @@ class _Acted:
 
     outcome: Outcome
     components: tuple[Component, ...] = ()
+    pod_security: Mapping[str, str] | None = None
     fleet: Fleet = field(default_factory=Fleet)
     prune: tuple[LiveObject, ...] = ()
     catalog: Catalog | None = None
@@ -85,12 +94,13 @@ def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> 
         gone = fleet.build_removal(snapshot)
         prune = pruning.build_prune(snapshot.objects, wanted=(), held=())
         return Plan(
+            pod_security=podsecurity.build_change(snapshot.pod_security, None),
             node_labels=gone.labels,
             node_taints=taints.build_taints(snapshot, ()),
             prune=prune,
             gpu_node_removals=gone.removals,
         )
-    acted = _act(snapshot, choice.active, now)
+    acted = _with_permissions(_act(snapshot, choice.active, now), snapshot.missing_rights, choice.active)
     outcomes = [(choice.active, acted.outcome), *((policy, status.ignored(choice.active)) for policy in choice.ignored)]
     statuses = [
         status.build_status(policy, outcome, namespace=snapshot.settings.namespace, now=now)
@@ -102,6 +112,7 @@ def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> 
     return Plan(
         active=choice.active.name,
         components=acted.components,
+        pod_security=acted.pod_security,
         gpu_nodes=tuple(member.spec for member in members if member.spec is not None),
         gpu_node_conditions=tuple(member.conditions for member in members if member.conditions is not None),
         node_labels=acted.fleet.labels,
@@ -111,7 +122,33 @@ def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> 
         policies=tuple(item for item in statuses if item is not None),
         events=posted,
         standing=standing,
+        unshown=acted.fleet.unshown if acted.catalog is not None else snapshot.unshown,
+        wake_seconds=acted.fleet.wake_seconds,
     )
+
+
+def build_blocked(snapshot: Snapshot, now: str, problem: str) -> PolicyStatus | None:
+    """The status of the active policy while so little can be seen that nothing else may be decided.
+
+    Args:
+        snapshot: as far as it is known.
+        now: RFC 3339 time, for conditions that change.
+        problem: what stands in the way.
+    """
+    active = policies.choose(snapshot).active
+    if active is None:
+        return None
+    acted = _with_permissions(_Acted(outcome=status.failed([problem])), snapshot.missing_rights, active)
+    return status.build_status(active, acted.outcome, namespace=snapshot.settings.namespace, now=now)
+
+
+def _with_permissions(acted: _Acted, missing_rights: str, active: Policy) -> _Acted:
+    """Says of missing rights, and takes that back; who never lacked any is told nothing."""
+    told = any(condition.type == status.PERMITTED for condition in active.conditions)
+    if not missing_rights and not told:
+        return acted
+    others = (*acted.outcome.others, status.permitted(missing_rights))
+    return replace(acted, outcome=replace(acted.outcome, others=others))
 
 
 def _act(snapshot: Snapshot, active: Policy, now: str) -> _Acted:
@@ -119,36 +156,26 @@ def _act(snapshot: Snapshot, active: Policy, now: str) -> _Acted:
     parsed = parse_policy({"spec": active.spec})
     if parsed.policy is None:
         return _Acted(outcome=status.failed(map(str, parsed.problems)))
-    if conflicts := _find_conflicts(snapshot, active):
-        return _Acted(outcome=status.failed(conflicts, [status.conflict(conflicts)]))
+    if blocking := conflicts.find_blocking(snapshot, active):
+        outcome = status.failed(blocking, [status.conflict(blocking)])
+        return _Acted(outcome=replace(outcome, is_left=conflicts.is_followed_by_another(snapshot, active)))
     policy = parsed.policy
     catalog = catalogs.build_catalog(snapshot, policy)
     whole = fleet.build_fleet(snapshot, policy, catalog, now)
     built = components.build_device_plugin(snapshot, active, policy)
-    wanted = [built.component] if built.component is not None else []
-    if whole.uses_mps:
-        wanted += [components.build_mps(device_plugin) for device_plugin in wanted]
-    keys = [key for component in wanted for key in components.keys_of(component.name, snapshot.settings.namespace)]
+    wanted: tuple[Component, ...] = ()
+    if (agent := built.component) is not None:
+        others = components.build_others(snapshot, policy, agent, uses_mps=whole.uses_mps)
+        wanted = (agent, *others)
+    keys = [key for component in wanted for key in components.keys_of(component)]
     return _Acted(
         outcome=_outcome_of(snapshot, policy, catalog, whole, built),
-        components=tuple(wanted),
+        components=wanted,
+        pod_security=podsecurity.build_change(snapshot.pod_security, policy),
         fleet=whole,
         prune=pruning.build_prune(snapshot.objects, wanted=keys, held=components.STATES if built.problems else ()),
         catalog=catalog,
     )
-
-
-def _find_conflicts(snapshot: Snapshot, active: Policy) -> list[str]:
-    texts = [
-        f"GPUCluster {name} exists, and with it another operator that shares GPUs; nothing is changed until it is deleted"
-        for name in sorted(snapshot.gpu_clusters)
-    ]
-    keys = components.all_keys(snapshot.settings.namespace)
-    return texts + [
-        f"{item.key} is controlled by {item.controller_name}; nothing is changed until that is gone, "
-        "or has devicePlugin.enabled: false"
-        for item in pruning.find_foreign(snapshot.objects, keys=keys, owner_uid=active.uid)
-    ]
 
 
 def _outcome_of(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, whole: Fleet, built: Built) -> Outcome:
@@ -157,19 +184,19 @@ def _outcome_of(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, who
         return _ready(snapshot, whole, (*status.switched_off(), status.conflict(()), unmanaged))
     verdict = assignments.build_verdict(catalog, whole.assigned)
     summary = rollouts.summarise(whole.expected)
+    left_to_others = conflicts.find_others(snapshot.nodes, snapshot.gpu_nodes, whole.contested)
     others = (
         status.config_valid(verdict, catalog.title if catalog.name else ""),
         status.rolled_out(summary),
-        status.conflict(()),
+        status.conflict(left_to_others, reason="LeftToOthers"),
         unmanaged,
     )
     state = components.STATES[components.DEVICE_PLUGIN]
-    broken = [*map(str, built.problems), *(text for _, text in sorted(snapshot.failures.items()))]
-    if broken:
-        return status.failed([f"Failed to reconcile {state}: {wording.joined(broken)}"], others)
+    if broken := _broken(built, snapshot.failures):
+        return status.failed(broken, others)
     reasons = [] if built.component is None else _lacks(snapshot, names.DAEMONSET_DEVICE_PLUGIN, len(whole.expected))
     reasons += [refusal.text for refusal in verdict.refusals]
-    reasons += [*summary.refused, *summary.waiting]
+    reasons += [*summary.refused, *summary.held, *summary.waiting]
     # On how many nodes it runs is not known here, since it goes by what their agents serve; what it lacks on those is.
     lacks_mps = _lacks(snapshot, names.DAEMONSET_MPS, 0) if whole.uses_mps and built.component is not None else []
     if reasons or lacks_mps:
@@ -177,6 +204,17 @@ def _outcome_of(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, who
         states += [components.STATES[components.MPS]] if lacks_mps else []
         return status.not_ready(states, [*reasons, *lacks_mps], others)
     return _ready(snapshot, whole, others)
+
+
+def _broken(built: Built, failures: Mapping[str, str]) -> list[str]:
+    """What could not be done, under the names that NVIDIA's operator has for it."""
+    texts: dict[str, list[str]] = {}
+    own = components.STATES[components.DEVICE_PLUGIN]
+    for problem in built.problems:
+        texts.setdefault(own, []).append(str(problem))
+    for part, text in sorted(failures.items()):
+        texts.setdefault(components.STATES.get(part, own), []).append(text)
+    return [f"Failed to reconcile {state}: {wording.joined(found)}" for state, found in texts.items()]
 
 
 def _ready(snapshot: Snapshot, whole: Fleet, others: Iterable[Condition]) -> Outcome:
@@ -210,6 +248,7 @@ def _notes(outcomes: list[tuple[Policy, Outcome]], acted: _Acted) -> Mapping[Top
         if member.progress is not None:
             notes |= events.node_notes(member.node, member.assignment, member.progress, known=member.known)
             notes |= events.health_notes(member.node, member.devices)
+            notes |= events.capacity_notes(member.node, member.showing)
     return notes
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from gpushare import names
+from gpushare.api import agent_flags, flags
 from gpushare.api.clusterpolicy import ClusterPolicy
 
 _OF_THE_POD: Final = "every pod has its own"
@@ -49,6 +50,12 @@ def build_environment(policy: ClusterPolicy) -> dict[str, str]:
     env["NVIDIA_DRIVER_ROOT"] = policy.host_paths.driver_install_dir
     env[names.ENV_METRICS_PORT] = str(names.PORT_AGENT)
     return env | {variable.name: variable.value for variable in plugin.env if variable.name not in RESERVED}
+
+
+def read_flags(args: Sequence[str], env: Mapping[str, str]) -> Mapping[str, Any]:
+    """What the agent makes of its arguments and variables. Raises UsageError, as it does."""
+    groups = flags.parse(agent_flags.FLAGS, args, env)
+    return {key: value for group in groups.values() for key, value in group.items()}
 
 
 def find_notes(policy: ClusterPolicy) -> Iterator[str]:

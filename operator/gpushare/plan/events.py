@@ -13,10 +13,11 @@ from typing import Final, NamedTuple, TypeAlias
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
 from gpushare.domain.events import EventNote, EventType
-from gpushare.domain.gpunode import DEVICES_READY
+from gpushare.domain.gpunode import CAPACITY_SHOWN, DEVICES_READY
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import status
 from gpushare.plan.assignments import Assignment, describe
+from gpushare.plan.capacity import Showing
 from gpushare.plan.rollouts import Phase, Progress, title_of
 from gpushare.plan.snapshot import Node, Policy
 
@@ -110,6 +111,7 @@ _SAID: Final = {
     (status.ROLLED_OUT, "AllNodes"): _Said("ConfigApplied"),
     (status.ROLLED_OUT, "Refused"): _Said("ConfigNotApplied", EventType.WARNING),
     (status.ROLLED_OUT, "Waiting"): _Said(""),
+    (status.ROLLED_OUT, "Held"): _Said(""),
     (status.ROLLED_OUT, "SomeNodes"): _Said("ConfigApplied"),
     (status.CONFLICT, "True"): _Said("Conflict", EventType.WARNING),
     (status.ERROR, status.RECONCILE_FAILED): _Said(status.RECONCILE_FAILED, EventType.WARNING),
@@ -137,7 +139,7 @@ def node_notes(node: Node, assignment: Assignment, progress: Progress, *, known:
     key = ObjectKey(manifests.NODE, node.name)
     if assignment.refusal is not None:
         reason, kind, text = "ConfigRefused", EventType.WARNING, describe(node.name, assignment, assignment.refusal)
-    elif progress.phase is Phase.WAITING:
+    elif progress.phase in {Phase.WAITING, Phase.HELD}:
         return {(key, "config"): Note(event=None)}
     elif progress.phase is Phase.REFUSED:
         reason, kind = "ConfigNotApplied", EventType.WARNING
@@ -168,3 +170,21 @@ def health_notes(node: Node, devices: Condition | None) -> Notes:
         reason, kind, text = "GPURecovered", EventType.NORMAL, f"all GPUs can be used again: {devices.message}"
     event = EventNote(regarding=key, uid=node.uid, reason=reason, type=kind, message=text[:1024])
     return {(key, DEVICES_READY): Note(event=event, heals=kind is EventType.NORMAL)}
+
+
+def capacity_notes(node: Node, showing: Showing) -> Notes:
+    """What is to be told of a Node that does not show its shares, and that it shows them again.
+
+    Args:
+        node: the Node, on which the Event is.
+        showing: what it shows.
+    """
+    key = ObjectKey(manifests.NODE, node.name)
+    if (wrong := showing.condition) is not None:
+        reason, kind, text = wrong.reason, EventType.WARNING, wrong.message
+    elif showing.since:
+        return {(key, CAPACITY_SHOWN): Note(event=None)}
+    else:
+        reason, kind, text = CAPACITY_SHOWN, EventType.NORMAL, f"{node.name} shows what its agent offers"
+    event = EventNote(regarding=key, uid=node.uid, reason=reason, type=kind, message=text[:1024])
+    return {(key, CAPACITY_SHOWN): Note(event=event, heals=kind is EventType.NORMAL)}

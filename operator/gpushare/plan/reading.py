@@ -11,14 +11,17 @@ from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import GPUNode
 from gpushare.domain.manifests import Manifest
+from gpushare.plan import discovery
 from gpushare.plan.snapshot import AgentPod, ConfigMap, LiveObject, Node, Policy, Rollout
 
 _OF_OTHERS = frozenset(
     (names.LABEL_ACK_SCHEDULE, names.LABEL_ACK_PLACEMENT, names.LABEL_DISABLE_ISOLATION, names.LABEL_HAMI_NODE)
 )
 """Labels of other GPU sharing systems that count here too."""
-_BULKY = ("devices", "allocations", "resources")
-"""Parts of a GPUNode's status that change with every pod and decide nothing here."""
+_BULKY = ("devices", "allocations")
+"""Parts of a GPUNode's status that are large and decide nothing here."""
+_OFFERED = ("name", "total", "healthy")
+"""What of a resource does not change with every pod."""
 
 
 def policy_of(manifest: Manifest) -> Policy:
@@ -50,34 +53,93 @@ def config_map_of(manifest: Manifest) -> ConfigMap:
 def node_of(manifest: Manifest) -> Node:
     """A Node. Texts are interned: 5,000 nodes say the same 50 things."""
     metadata = manifest["metadata"]
-    labels = metadata.get("labels") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    managed = metadata.get("managedFields") or ()
     return Node(
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         labels={
             sys.intern(key): sys.intern(value)
             for key, value in labels.items()
-            if key.startswith(names.PREFIX) or key in _OF_OTHERS or key in names.LABELS_NFD_GPU
+            if key.startswith(names.PREFIX) or key in _OF_OTHERS or discovery.is_feature(key)
         },
-        owned=frozenset(map(sys.intern, _owned_labels(metadata.get("managedFields") or ()))),
+        owned=frozenset(map(sys.intern, _owned_labels(managed))),
+        writers=_writers(managed),
+        maintained=frozenset(_maintained_labels(annotations)),
+        opted_out=frozenset(filter(None, annotations.get(names.ANNOTATION_OPTED_OUT, "").split(","))),
         tainted=any(
             taint.get("key") == names.TAINT_FRACTIONS for taint in (manifest.get("spec") or {}).get("taints") or ()
         ),
+        runtime=sys.intern(_runtime_of(manifest)),
+        resources=_resources_of(manifest),
         discovered=any(key.startswith(names.PREFIX_NFD) for key in labels),
         resource_version=metadata.get("resourceVersion", ""),
     )
 
 
+def pod_security_of(namespace: Manifest) -> dict[str, str]:
+    """The labels of a namespace that our own field manager applied."""
+    metadata = namespace["metadata"]
+    labels = metadata.get("labels") or {}
+    applied = {
+        field.removeprefix("f:")
+        for entry in metadata.get("managedFields") or ()
+        if entry.get("manager") == names.MANAGER_CONTROLLER and entry.get("operation") == "Apply"
+        for field in entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {})
+    }
+    return {key: value for key, value in labels.items() if key in applied}
+
+
+def _resources_of(node: Manifest) -> dict[str, tuple[int, int]]:
+    """What device plugins offer there; their amounts are whole numbers."""
+    status = node.get("status") or {}
+    capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
+    return {
+        sys.intern(name): (int(amount), int(allocatable.get(name, 0)))
+        for name, amount in capacity.items()
+        if "/" in name and str(amount).isdecimal() and str(allocatable.get(name, 0)).isdecimal()
+    }
+
+
+def _runtime_of(node: Manifest) -> str:
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    return str(info.get("containerRuntimeVersion", "")).partition(":")[0]
+
+
 def _owned_labels(entries: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    # What a program under our name only updated is no application of ours.
     for entry in entries:
         if entry.get("manager") == names.MANAGER_CONTROLLER and entry.get("operation") == "Apply":
-            fields = entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {})
-            yield from (field[2:] for field in fields if field.startswith("f:"))
+            yield from _labels_of(entry)
+
+
+def _writers(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Who else wrote which label of NVIDIA's ecosystem."""
+    others = [entry for entry in entries if entry.get("manager") != names.MANAGER_CONTROLLER]
+    return {
+        sys.intern(key): sys.intern(str(entry.get("manager", "")))
+        for entry in others
+        for key in _labels_of(entry)
+        if key.startswith(names.PREFIX)
+    }
+
+
+def _labels_of(entry: Mapping[str, Any]) -> Iterable[str]:
+    fields = entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {})
+    return (field[2:] for field in fields if field.startswith("f:"))
+
+
+def _maintained_labels(annotations: Mapping[str, str]) -> Iterable[str]:
+    for key, value in annotations.items():
+        if key.endswith(names.ANNOTATION_NFD_LABELS):  # before it, the instance, where there are several
+            yield from (sys.intern(label) for label in value.split(",") if label.startswith(names.PREFIX))
 
 
 def gpu_node_of(manifest: Manifest) -> GPUNode:
     """A GPUNode without what no decision here depends on: devices, allocations, numbers in use."""
     status = {key: value for key, value in (manifest.get("status") or {}).items() if key not in _BULKY}
+    if "resources" in status:
+        status["resources"] = [{key: one[key] for key in _OFFERED if key in one} for one in status["resources"]]
     metadata = {key: value for key, value in manifest["metadata"].items() if key != "resourceVersion"}
     return GPUNode.from_json({"metadata": metadata, "spec": manifest.get("spec"), "status": status})
 

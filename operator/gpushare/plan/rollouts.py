@@ -23,6 +23,8 @@ class Phase(StrEnum):
     WAITING = "waiting"
     REFUSED = "refused"
     """The agent says that the configuration does not fit its node."""
+    HELD = "held"
+    """It runs what it has had before, until the brake lets it have what is new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,9 @@ class Progress:
     """What the agent says of a configuration that it applied."""
 
 
-def progress_of(config: Config, gpu_node: GPUNode | None, agent: Agent, *, kept: bool = False) -> Progress:
+def progress_of(
+    config: Config, gpu_node: GPUNode | None, agent: Agent, *, kept: bool = False, unshown: str = ""
+) -> Progress:
     """Where one node stands with `config`.
 
     Args:
@@ -47,6 +51,7 @@ def progress_of(config: Config, gpu_node: GPUNode | None, agent: Agent, *, kept:
         gpu_node: what is stored and reported.
         agent: of the node.
         kept: `config` is not what is named for the node, but what it has had before.
+        unshown: what the Node does not show of what its agent offers; empty: it shows all of it.
     """
     if not agent.ready:
         return Progress(phase=Phase.WAITING, config=config, text=agent.text, remedy=agent.remedy)
@@ -59,7 +64,7 @@ def progress_of(config: Config, gpu_node: GPUNode | None, agent: Agent, *, kept:
         if applied.status == "False":
             return Progress(phase=Phase.REFUSED, config=config, text=wording.joined(problems) or applied.message)
         if status.applied_revision == config.revision:
-            if waits := _waits_for_mps(status.conditions):
+            if waits := _waits_for_mps(status.conditions) or unshown:
                 return Progress(phase=Phase.WAITING, config=config, text=waits)
             return Progress(phase=Phase.KEPT if kept else Phase.APPLIED, config=config, warnings=problems)
     return Progress(phase=Phase.WAITING, config=config)
@@ -87,22 +92,25 @@ class Summary:
     """A sentence for each thing that nodes refuse."""
     waiting: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    others: str = ""
+    """How many did not apply what is named for them, by what they do instead: `1 refused, 8 waiting`."""
 
     @property
     def text(self) -> str:
         """For people, in a condition."""
-        return wording.joined([self._head, *self.refused, *self.kept, *self.waiting])
+        return wording.joined([self._head(self.others), *self.refused, *self.held, *self.kept, *self.waiting])
 
     @property
     def news(self) -> str:
         """What of it is worth an Event: what is refused, or else what is applied. Not what changes with every node."""
-        return wording.joined(self.refused or [self._head])
+        return wording.joined(self.refused or [self._head()])
 
-    @property
-    def _head(self) -> str:
+    def _head(self, others: str = "") -> str:
         if not self.total:
             return "no node is there to run a configuration"
         head = f"applied on {self.applied} of {wording.counted(self.total, 'GPU node')}"
+        head += f" ({others})" if others else ""
         return f"{head}: {self.running}" if self.running else head
 
 
@@ -112,6 +120,7 @@ def summarise(nodes: Mapping[str, Progress]) -> Summary:
     refused: dict[tuple[str, str], list[str]] = {}
     kept: dict[str, list[str]] = {}
     waiting: dict[str, list[str]] = {}
+    held: dict[str, list[str]] = {}
     for name, progress in sorted(nodes.items()):
         match progress.phase:
             case Phase.APPLIED:
@@ -121,6 +130,8 @@ def summarise(nodes: Mapping[str, Progress]) -> Summary:
                 kept.setdefault(_origin_of(progress.config), []).append(name)
             case Phase.REFUSED:
                 refused.setdefault((progress.config.name, progress.text), []).append(name)
+            case Phase.HELD:
+                held.setdefault(progress.text, []).append(name)
             case Phase.WAITING:
                 waiting.setdefault(progress.text, []).append(name)
     return Summary(
@@ -136,6 +147,17 @@ def summarise(nodes: Mapping[str, Progress]) -> Summary:
             if origin
             else f"{wording.listed(who)} {_verb('stay', who)} unshared"
             for origin, who in kept.items()
+        ),
+        held=tuple(f"{wording.listed(who)} {_verb('keep', who)} what they have: {text}" for text, who in held.items()),
+        others=", ".join(
+            f"{count} {word}"
+            for word, groups in (
+                ("refused", refused.values()),
+                ("held back", held.values()),
+                ("kept", kept.values()),
+                ("waiting", waiting.values()),
+            )
+            if (count := sum(map(len, groups)))
         ),
         waiting=tuple(
             f"waiting for {wording.listed(who)}"

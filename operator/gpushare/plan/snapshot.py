@@ -13,6 +13,7 @@ from typing import Any
 from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import GPUNode
 from gpushare.domain.manifests import ObjectKey
+from gpushare.domain.selectors import Selector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +26,16 @@ class Settings:
     """This project's image, `DEVICE_PLUGIN_IMAGE` of the Deployment; components run it unless the policy names another build."""
     policy: str = ""
     """Name of the one policy to follow (`--policy`); empty: the oldest."""
+    canary: Selector | None = None
+    """Labels of nodes that get what is new before the others (`--canary`); None: all at once."""
+    stop_on_refusal: bool = False
+    """Whether what is new is given in steps, and no further once a node refuses it (`--stop-on-refusal`)."""
     hami_nodes: bool = False
     """Whether HAMi's label `gpu=on` makes a node give out fractions (`--hami-node-label`)."""
     isolation: str = "none"
     """What isolates fractions on nodes whose labels ask for fractions and not for a tier (`--fractions-isolation`)."""
+    discovery_grace_seconds: float = 600.0
+    """How long a node keeps everything after node feature discovery has stopped to say that it has GPUs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +76,18 @@ class Node:
     """Those under `nvidia.com/`, and those by which node feature discovery tells of a GPU."""
     owned: frozenset[str] = frozenset()
     """Keys that our own field manager applied."""
+    writers: Mapping[str, str] = field(default_factory=dict)
+    """Who else wrote which of them, by field manager."""
+    maintained: frozenset[str] = frozenset()
+    """Those that node feature discovery says to maintain: it writes them again whatever we do."""
+    opted_out: frozenset[str] = frozenset()
+    """Components that we remember as opted out, in an annotation of ours."""
+    resources: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Capacity and allocatable of what device plugins offer, as the kubelet wrote them."""
+    canary: bool = False
+    """Whether it gets what is new before the others (`Settings.canary`)."""
+    runtime: str = ""
+    """What runs its containers: `containerd`, `cri-o`."""
     tainted: bool = False
     """Whether it has the taint that keeps plain pods from fractions."""
     discovered: bool = False
@@ -132,8 +151,23 @@ class Snapshot:
     gpu_nodes: tuple[GPUNode, ...] = ()
     objects: tuple[LiveObject, ...] = ()
     agent_pods: tuple[AgentPod, ...] = ()
+    lost_labels: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Labels that somebody else took from us again and again, by uid of the Node."""
+    lost_objects: frozenset[ObjectKey] = frozenset()
+    """Objects that somebody else rewrote or deleted again and again."""
+    nvidia_operators: frozenset[str] = frozenset()
+    """Namespaces in which NVIDIA's operator is at work."""
+    unshown: Mapping[str, str] = field(default_factory=dict)
+    """Nodes that do not show what their agents offer: since when, by name. What the last plan left standing."""
     gpu_clusters: tuple[str, ...] = ()
     """Names of GPUClusters: where one exists, another operator is in charge."""
     runtime_classes: frozenset[str] = frozenset()
+    """Names of those that somebody else has made."""
+    pod_security: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the operator's namespace that are ours, and their values."""
+    service_monitors: bool = False
+    """Whether there is the kind by which Prometheus is told what to read."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Why the last try to apply a component failed, in the API server's words; by name of the component."""
+    """Why the last try to write a component or a part of the nodes failed, in the API server's words; by its name."""
+    missing_rights: str = ""
+    """Rights that the controller lacks, for people; empty when it lacks none."""

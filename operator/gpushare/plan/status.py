@@ -67,6 +67,8 @@ class Outcome:
     message: str = ""
     others: tuple[Condition, ...] = ()
     """Conditions besides `Ready` and `Error`. What is stored and not among them stays as it is."""
+    is_left: bool = False
+    """Another operator writes state, `Ready` and `Error` of this policy; a second one would only contradict it."""
 
 
 def succeeded(reason: str, others: Iterable[Condition] = ()) -> Outcome:
@@ -115,7 +117,11 @@ def build_status(policy: Policy, outcome: Outcome, *, namespace: str, now: str) 
         namespace: the operator's.
         now: RFC 3339 time for conditions that change.
     """
-    fresh = tuple(replace(c, observed_generation=policy.generation) for c in conditions_of(outcome))
+    state = outcome.state
+    if outcome.is_left:
+        state, namespace = policy.state or state, policy.namespace
+    told_now = outcome.others if outcome.is_left else conditions_of(outcome)
+    fresh = tuple(replace(c, observed_generation=policy.generation) for c in told_now)
     told = {condition.type for condition in fresh}
     kept = tuple(condition for condition in policy.conditions if condition.type not in told)
     conditions = (*with_times(fresh, policy.conditions, now), *kept)
@@ -143,9 +149,6 @@ def config_valid(verdict: Verdict, title: str) -> Condition:
             reason=reasons.pop() if len(reasons) == 1 else "SeveralProblems",
             message=wording.joined([refusal.text for refusal in verdict.refusals]),
         )
-    if not title:
-        message = "devicePlugin.config of the policy names no ConfigMap: nothing is shared"
-        return Condition(type=CONFIG_VALID, status="True", reason="NotShared", message=message)
     if verdict.warnings:
         # Nothing of what is in use: a warning would be told anew whenever that changes.
         message = wording.joined(verdict.warnings)
@@ -162,6 +165,8 @@ def rolled_out(summary: Summary) -> Condition:
     """How many nodes run what they were given."""
     if summary.refused:
         status, reason = "False", "Refused"
+    elif summary.held:
+        status, reason = "False", "Held"
     elif summary.waiting:
         status, reason = "False", "Waiting"
     elif summary.kept:
@@ -185,11 +190,11 @@ def switched_off() -> tuple[Condition, Condition]:
     )
 
 
-def conflict(texts: Iterable[str]) -> Condition:
-    """Whether another controller owns what is ours."""
+def conflict(texts: Iterable[str], *, reason: str = "OwnedByAnother") -> Condition:
+    """Whether somebody else does what we do."""
     message = wording.joined(texts)
     if message:
-        return Condition(type=CONFLICT, status="True", reason="OwnedByAnother", message=message)
+        return Condition(type=CONFLICT, status="True", reason=reason, message=message)
     return Condition(type=CONFLICT, status="False", reason="None")
 
 

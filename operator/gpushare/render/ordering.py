@@ -19,6 +19,7 @@ _ORDER: Final = (
     manifests.ROLE_BINDING,
     manifests.CONFIG_MAP,
     manifests.SERVICE,
+    manifests.SERVICE_MONITOR,
     manifests.DAEMON_SET,
     manifests.DEPLOYMENT,
 )

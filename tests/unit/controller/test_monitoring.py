@@ -6,11 +6,34 @@ import pytest
 
 from gpushare.controller.looping import Passes
 from gpushare.controller.monitoring import Facts, Monitoring
+from gpushare.domain.conditions import Condition
+from gpushare.domain.gpunode import Config, ConfigReason, ConfigSource
+from gpushare.plan.figures import Figures, NodeFigures
 from gpushare.serving.http import Request
+
+FIGURES = Figures(
+    policy="p",
+    reconciliation=1,
+    conditions=(Condition(type="ConfigValid", status="False", reason="KeyNotFound", message="long"),),
+    gpu_nodes=3,
+    discovered=True,
+    nodes=(
+        NodeFigures(node="gpu01", config=Config(), unmet=()),
+        NodeFigures(
+            node="gpu02",
+            config=Config(
+                source=ConfigSource(namespace="n", name="m", key="any"),
+                reason=ConfigReason.LABEL,
+                content="version: v1",
+            ),
+            unmet=(Condition(type="ConfigApplied", status="False", reason="Refused"),),
+        ),
+    ),
+)
 
 
 async def ask(path: str, facts: Facts) -> tuple[int, str]:
-    response = await Monitoring(lambda: facts).answer(Request(method="GET", path=path))
+    response = await Monitoring(lambda: facts, lambda: FIGURES).answer(Request(method="GET", path=path))
     assert isinstance(response.body, bytes)
     return response.status, response.body.decode()
 
@@ -67,6 +90,30 @@ async def test_metrics() -> None:
 
     assert 'gpushare_controller_passes_total{result="done"} 3.0' in body
     assert 'gpushare_controller_objects{kind="nodes"} 2.0' in body
+
+
+async def test_cluster() -> None:
+    """The leader tells of the policy and of every node; under the names of NVIDIA's operator what that tells too."""
+    _, body = await ask("/metrics", facts())
+
+    assert "gpu_operator_gpu_nodes_total 3.0" in body
+    assert "gpu_operator_reconciliation_total 4.0" in body
+    assert (
+        'gpushare_policy_condition{condition="ConfigValid",policy="p",reason="KeyNotFound",status="False"} 1.0' in body
+    )
+    assert 'gpushare_node_config_info{by="none",config="none",node="gpu01",revision=""} 1.0' in body
+    assert 'by="label",config="any",node="gpu02"' in body
+    assert 'gpushare_node_unmet_condition{condition="ConfigApplied",node="gpu02",reason="Refused"} 1.0' in body
+    assert 'gpushare_node_unmet_condition{condition="ConfigApplied",node="gpu01"' not in body
+
+
+async def test_followers_count_nothing_twice() -> None:
+    """A replica that waits for its turn tells only of itself."""
+    _, body = await ask("/metrics", facts(leading=False))
+
+    assert "gpushare_controller_leading 0.0" in body
+    assert "gpu_operator_" not in body
+    assert "gpushare_node_" not in body
 
 
 async def test_anything_else() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from gpushare.controller import options
 from gpushare.controller.options import Options
+from gpushare.domain.selectors import Selector
 from gpushare.errors import UsageError
 
 
@@ -38,6 +39,24 @@ from gpushare.errors import UsageError
             Options(metrics_port=8080, resync_seconds=60.0, log_level="debug"),
             id="numbers",
         ),
+        pytest.param(
+            ["--canary=pool=canary,!spot", "--stop-on-refusal", "true"],
+            {},
+            Options(canary=Selector.parse("pool=canary,!spot"), stop_on_refusal=True),
+            id="a brake",
+        ),
+        pytest.param(
+            [],
+            {"ROLLOUT_CANARY": "pool=canary", "ROLLOUT_STOP_ON_REFUSAL": "true"},
+            Options(canary=Selector.parse("pool=canary"), stop_on_refusal=True),
+            id="a brake from the environment",
+        ),
+        pytest.param(
+            ["--canary=", "--stop-on-refusal=false"],
+            {"ROLLOUT_CANARY": "pool=canary", "ROLLOUT_STOP_ON_REFUSAL": "true"},
+            Options(),
+            id="no brake after all",
+        ),
         pytest.param(["--metrics-address="], {"POD_IP": "10.0.0.7"}, Options(), id="on all addresses after all"),
     ],
 )
@@ -56,6 +75,8 @@ def test_parse(argv: list[str], environ: dict[str, str], expected: Options) -> N
         pytest.param(["--metrics-port", "http"], "invalid int value: 'http'", id="no number"),
         pytest.param(["--metrics-port", "70000"], "--metrics-port 70000: expected", id="no port"),
         pytest.param(["--resync-seconds", "0"], "--resync-seconds 0: expected", id="no time"),
+        pytest.param(["--canary", "pool in (a)"], "--canary: .pool in .a..: expected labels such as", id="no selector"),
+        pytest.param(["--stop-on-refusal", "yes"], "invalid choice: 'yes'", id="neither true nor false"),
         pytest.param(["--leader-elect", "yes"], "invalid choice: 'yes'", id="no choice"),
         pytest.param(["--namespace", "Not_One"], "namespace 'Not_One': expected", id="no namespace"),
     ],
@@ -69,3 +90,11 @@ def test_refused(argv: list[str], message: str) -> None:
 def test_help() -> None:
     """The help names every option."""
     assert "--policy NAME" in options.help_text()
+
+
+def test_environment_is_refused_by_its_name() -> None:
+    """Who set a variable of the Deployment looks for that."""
+    with pytest.raises(UsageError, match="ROLLOUT_STOP_ON_REFUSAL: 'yes': expected true or false"):
+        options.parse([], {"ROLLOUT_STOP_ON_REFUSAL": "yes"})
+    with pytest.raises(UsageError, match="ROLLOUT_CANARY: 'a b': expected labels"):
+        options.parse([], {"ROLLOUT_CANARY": "a b"})

@@ -7,6 +7,7 @@ import pytest
 from gpushare.controller.snapshotting import WATCHED, Store, sighting_of
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Kind, ObjectKey
+from gpushare.domain.selectors import Selector
 from gpushare.plan.snapshot import Settings
 
 NAMESPACE = "gpu-operator"
@@ -38,11 +39,16 @@ def store() -> Store:
 
 
 def see(store: Store, manifest: dict, *, gone: bool = False) -> bool:
-    return store.see(sighting_of(BY_KIND[manifests.kind_of(manifest)], manifest, NAMESPACE), gone=gone)
+    return store.see(
+        sighting_of(BY_KIND[manifests.kind_of(manifest)], manifest, Settings(namespace=NAMESPACE)), gone=gone
+    )
 
 
 def test_allocations_change_nothing(store: Store) -> None:
     """Pods come and go all the time; what they hold decides nothing here, what the agent applied does."""
+    offered = {"name": "nvidia.com/gpu", "strategy": "none", "replicas": 1, "total": 4, "healthy": 4}
+    assert see(store, gpu_node(1, appliedRevision="a", resources=[{**offered, "allocated": 1}]))
+    assert not see(store, gpu_node(1, appliedRevision="a", resources=[{**offered, "allocated": 2}]))
     assert see(store, gpu_node(1, appliedRevision="a"))
     assert not see(store, gpu_node(2, appliedRevision="a", allocations=[{"index": 0, "containers": []}]))
     assert see(store, gpu_node(3, appliedRevision="b"))
@@ -130,3 +136,39 @@ def test_pod_on_its_way_out(store: Store) -> None:
 
     assert see(store, leaving)
     assert store.snapshot().agent_pods == ()
+
+
+def test_canaries() -> None:
+    """Which nodes go first is told by any label, of which no other is kept."""
+    settings = Settings(namespace=NAMESPACE, canary=Selector.parse("pool=canary"))
+    store = Store(settings)
+    for name, labels in (("gpu01", {"pool": "canary"}), ("gpu02", {"pool": "prod"})):
+        store.see(
+            sighting_of(BY_KIND[manifests.NODE], build(manifests.NODE, name, metadata={"labels": labels}), settings)
+        )
+
+    assert {node.name: (node.canary, node.labels) for node in store.snapshot().nodes} == {
+        "gpu01": (True, {}), "gpu02": (False, {}),
+    }  # fmt: skip
+
+
+def test_capacity(store: Store) -> None:
+    """What device plugins offer asks for a pass when it changes, and other amounts never do."""
+    capacity = {"cpu": "8", "nvidia.com/gpu": "4", "memory": "1Ki", "hugepages-2Mi": "0"}
+    see(store, build(manifests.NODE, "gpu01", 1, status={"capacity": capacity, "allocatable": capacity}))
+    other = {**capacity, "cpu": "7"}
+    assert not see(store, build(manifests.NODE, "gpu01", 2, status={"capacity": capacity, "allocatable": other}))
+
+    [node] = store.snapshot().nodes
+    assert node.resources == {"nvidia.com/gpu": (4, 4)}
+    less = {**capacity, "nvidia.com/gpu": "3"}
+    assert see(store, build(manifests.NODE, "gpu01", 3, status={"capacity": capacity, "allocatable": less}))
+
+
+def test_runtime_classes(store: Store) -> None:
+    """Those of others are told apart from ours, which say nothing about the nodes."""
+    ours = {"labels": {"app.kubernetes.io/managed-by": "gpu-sharing-operator"}}
+    see(store, build(manifests.RUNTIME_CLASS, "nvidia"))
+    see(store, build(manifests.RUNTIME_CLASS, "nvidia-cdi", metadata=ours))
+
+    assert store.snapshot().runtime_classes == {"nvidia"}

@@ -11,10 +11,22 @@ from gpushare.api.clusterpolicy import parse_policy
 from gpushare.domain import manifests
 from gpushare.plan import components
 from gpushare.plan.build import build_plan
-from gpushare.plan.components import DEVICE_PLUGIN, Built, keys_of
+from gpushare.plan.components import DEVICE_PLUGIN, MONITORING, RUNTIME_CLASSES, STATES, Built, keys_of
 from gpushare.plan.environment import RESERVED, build_environment
 from gpushare.render.templates import render
-from support.snapshots import IMAGE, LATER, NAMESPACE, SETTINGS, node, policy, settle, snapshot
+from support.snapshots import (
+    IMAGE,
+    LATER,
+    NOW,
+    SETTINGS,
+    by_mps,
+    config_map,
+    node,
+    policy,
+    settle,
+    sharing_policy,
+    snapshot,
+)
 
 BASE = {
     "PASS_DEVICE_SPECS": "true", "FAIL_ON_INIT_ERROR": "true", "DEVICE_LIST_STRATEGY": "envvar", "DEVICE_ID_STRATEGY": "uuid",
@@ -125,6 +137,8 @@ def test_environment_keeps_places() -> None:
         pytest.param({"hostPaths": {"rootFS": "/hostfs"}}, "host_root", "/hostfs", id="root of the host"),
         pytest.param({"operator": {"runtimeClass": "other"}, "runtime_classes": frozenset({"nvidia"})}, "runtime_class", "",
                      id="a runtime class that is not there"),
+        pytest.param({"cdi": {"nriPluginEnabled": True}, "runtime_classes": frozenset({"nvidia"})}, "runtime_class", "",
+                     id="NRI in its place"),
         pytest.param({}, "metrics_port", 9409, id="where metrics are"),
         pytest.param({"devicePlugin": {"env": [{"name": "METRICS_PORT", "value": "9500"}]}}, "metrics_port", 9500,
                      id="the probe follows the variable"),
@@ -222,6 +236,75 @@ def test_refused_by_the_api_server() -> None:
 
 def test_keys_are_those_of_the_templates() -> None:
     """The plan knows every object of a component by name."""
-    rendered = render(DEVICE_PLUGIN, values())
+    cluster = snapshot(node(), policies=(sharing_policy("any"),), config_maps=(config_map(any=by_mps(4)),))
+    plan = build_plan(replace(cluster, service_monitors=True), NOW)
 
-    assert {manifests.key_of(manifest) for manifest in rendered} == keys_of(DEVICE_PLUGIN, NAMESPACE)
+    assert {component.name for component in plan.components} == STATES.keys()
+    for component in plan.components:
+        rendered = render(component.name, component.values)
+        assert {manifests.key_of(manifest) for manifest in rendered} == keys_of(component)
+
+
+@pytest.mark.parametrize(
+    ("spec", "others", "expected"),
+    [
+        pytest.param({}, (), ["nvidia", "nvidia-legacy", "nvidia-cdi"], id="all three, for CDI"),
+        pytest.param(NO_CDI, (), ["nvidia"], id="without CDI"),
+        pytest.param({"operator": {"runtimeClass": "gpu"}, **NO_CDI}, (), ["gpu"], id="by another name"),
+        pytest.param({"operator": {"runtimeClass": ""}, **NO_CDI}, (), ["nvidia"], id="no name is the usual one"),
+        pytest.param({}, ("nvidia", "nvidia-cdi"), ["nvidia-legacy"], id="somebody else's are left alone"),
+        pytest.param(NO_CDI, ("nvidia",), [], id="all of them are there"),
+        pytest.param({"cdi": {"nriPluginEnabled": True}}, (), [], id="NRI in their place"),
+        pytest.param({"devicePlugin": {"enabled": False}}, (), [], id="nothing is wanted"),
+    ],
+)
+def test_runtime_classes(spec: dict[str, Any], others: tuple[str, ...], expected: list[str]) -> None:
+    """Pods that name a class must find it, by whomever it is made."""
+    plan = build_plan(snapshot(policies=(policy(**spec),), runtime_classes=frozenset(others)), NOW)
+
+    found = [name for c in plan.components if c.name == RUNTIME_CLASSES for name in c.values["runtime_classes"]]
+    assert expected == found
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "cdi", "expected"),
+    [
+        pytest.param(["cri-o"], False, "", id="CRI-O has a hook instead"),
+        pytest.param(["cri-o"], True, "nvidia", id="not with CDI"),
+        pytest.param(["cri-o", "containerd"], False, "nvidia", id="one containerd decides"),
+        pytest.param([""], False, "nvidia", id="not told"),
+    ],
+)
+def test_runtime_class_of_the_agent(runtimes: list[str], cdi: bool, expected: str) -> None:
+    """As with NVIDIA's operator, CRI-O without CDI has no class."""
+    nodes = (replace(node(f"gpu{n}"), runtime=runtime) for n, runtime in enumerate(runtimes))
+    found = snapshot(*nodes, policies=(policy(cdi={"enabled": cdi}),), runtime_classes=frozenset({"nvidia"}))
+
+    assert build_plan(found, NOW).components[0].values["runtime_class"] == expected
+
+
+@pytest.mark.parametrize(
+    ("monitor", "served", "expected"),
+    [
+        pytest.param({}, True, True, id="where the kind is"),
+        pytest.param({}, False, False, id="where it is not"),
+        pytest.param({"enabled": True}, True, True, id="said so"),
+        pytest.param({"enabled": False}, True, False, id="not wanted"),
+    ],
+)
+def test_service_monitor(monitor: dict[str, Any], served: bool, expected: bool) -> None:
+    """Where Prometheus is told by objects what to read, there is one for it."""
+    found = snapshot(policies=(policy(operator={"metrics": {"serviceMonitor": monitor}}),), service_monitors=served)
+
+    assert expected is any(component.name == MONITORING for component in build_plan(found, NOW).components)
+
+
+def test_failures_have_names() -> None:
+    """What fails is told under the name that NVIDIA's operator has for it, and of all that fails the policy tells."""
+    failures = {RUNTIME_CLASSES: "it may not", MONITORING: "no such kind"}
+
+    plan = build_plan(replace(snapshot(node()), failures=failures), LATER)
+
+    error = next(condition for condition in plan.policies[0].conditions if condition.type == "Error")
+    assert "Failed to reconcile pre-requisites: it may not" in error.message
+    assert "Failed to reconcile state-operator-metrics: no such kind" in error.message

@@ -171,7 +171,7 @@ def test_kept_is_not_applied(change: dict[str, Any]) -> None:
     rolled_out = condition_of(bad, "RolledOut")
     assert (rolled_out.status, rolled_out.reason) == ("False", "NoNode")
     assert rolled_out.message == (
-        f"applied on 0 of 2 GPU nodes; gpu01, gpu02 keep any (revision {REVISION}) of ConfigMap gpu-operator/{MAP}"
+        f"applied on 0 of 2 GPU nodes (2 kept); gpu01, gpu02 keep any (revision {REVISION}) of ConfigMap gpu-operator/{MAP}"
     )
 
 
@@ -205,7 +205,8 @@ def test_a_config_map_hears_of_its_own_keys_only() -> None:
     }
     rolled_out = condition_of(found, "RolledOut")
     kept = f"gpu02 keeps any (revision {REVISION}) of ConfigMap gpu-operator/{MAP}"
-    assert (rolled_out.reason, rolled_out.message) == ("SomeNodes", f"{told['ClusterPolicy']}; {kept}")
+    text = f"applied on 2 of 3 GPU nodes (1 kept): {eight}, unshared on 1 node; {kept}"
+    assert (rolled_out.reason, rolled_out.message) == ("SomeNodes", text)
 
 
 def test_switched_off() -> None:

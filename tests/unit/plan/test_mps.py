@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gpushare import names
+from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import MPS_READY
+from gpushare.domain.manifests import ObjectKey
 from gpushare.plan.build import Plan, build_plan
 from gpushare.plan.components import DEVICE_PLUGIN, MPS, all_keys, keys_of
 from gpushare.plan.snapshot import ConfigMap, Node, Rollout, Snapshot
@@ -25,6 +27,7 @@ from support.snapshots import (
 )
 
 BOTH = config_map(mps=by_mps(4), slices=time_slicing(4), bad=by_mps(1_000) + "  what: ever\n")
+MONITOR = ObjectKey(manifests.SERVICE_MONITOR, names.SERVICE_DEVICE_PLUGIN, NAMESPACE)
 CAPABLE = {names.LABEL_MPS_CAPABLE: "true"}
 
 
@@ -33,7 +36,7 @@ def cluster(*nodes: Node, default: str = "mps", maps: tuple[ConfigMap, ...] = (B
 
 
 def components_of(plan: Plan) -> list[str]:
-    return [component.name for component in plan.components]
+    return [component.name for component in plan.components if component.name in {DEVICE_PLUGIN, MPS}]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +63,9 @@ def test_beside_the_agent() -> None:
     env = [{"name": "MPS_ROOT", "value": "/var/mps/"}]
     spec = {"devicePlugin": {"config": {"name": BOTH.name, "default": "mps"}, "mps": {"root": "/x"}, "env": env}}
 
-    agent, mps = build_plan(cluster(node(), **spec), NOW).components
+    found = {component.name: component for component in build_plan(cluster(node(), **spec), NOW).components}
 
-    assert (agent.name, mps.name) == (DEVICE_PLUGIN, MPS)
+    agent, mps = found[DEVICE_PLUGIN], found[MPS]
     assert mps.values == {**agent.values, "mps_port": names.PORT_MPS}
     assert mps.values["mps_root"] == "/var/mps"
 
@@ -71,6 +74,7 @@ def test_stays_until_the_agent_has_left() -> None:
     """An agent may hold a configuration back: its pods' clients keep their daemon until it says otherwise."""
     settled, plan = settle(cluster(node()), labels=CAPABLE)
     assert components_of(plan) == [DEVICE_PLUGIN, MPS]
+    [mps] = [component for component in plan.components if component.name == MPS]
     other = replace(settled, policies=tuple(replace(p, spec=sharing_policy("slices").spec) for p in settled.policies))
 
     assert components_of(build_plan(other, NOW)) == [DEVICE_PLUGIN, MPS]
@@ -78,13 +82,13 @@ def test_stays_until_the_agent_has_left() -> None:
     left = replace(other, gpu_nodes=tuple(replace(g, status=replace(g.status, labels={})) for g in other.gpu_nodes))
     plan = build_plan(left, NOW)
     assert components_of(plan) == [DEVICE_PLUGIN]
-    assert {item.key for item in plan.prune} == keys_of(MPS, NAMESPACE)
+    assert {item.key for item in plan.prune} == keys_of(mps)
 
 
 def test_a_bad_policy_takes_nothing_away() -> None:
     """Clients of running daemons do not pay for a typing error."""
     settled, _ = settle(cluster(node()), labels=CAPABLE)
-    assert {item.key for item in settled.objects} == all_keys(NAMESPACE)
+    assert {item.key for item in settled.objects} > all_keys(NAMESPACE) - {MONITOR}
     bad = {"config": {"name": BOTH.name, "default": "mps"}, "args": ["--bogus"]}
 
     plan = build_plan(
@@ -128,7 +132,7 @@ def test_waits_for_the_daemons() -> None:
 def test_daemonset_is_not_there_yet(rollout: Rollout | None, text: str) -> None:
     """What the daemons lack is told under upstream's name of their state."""
     settled, _ = settle(cluster(node()), labels=CAPABLE)
-    (key,) = keys_of(MPS, NAMESPACE)
+    key = ObjectKey(manifests.DAEMON_SET, names.DAEMONSET_MPS, NAMESPACE)
     objects = [item if item.key != key else replace(item, rollout=rollout) for item in settled.objects]
 
     plan = build_plan(replace(settled, objects=tuple(objects)), NOW)

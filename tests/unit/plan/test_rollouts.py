@@ -96,7 +96,7 @@ def test_summary() -> None:
     nodes["gpu9"] = Progress(phase=Phase.KEPT, config=Config())
 
     assert summarise(nodes).text == (
-        f"applied on 4 of 11 GPU nodes: any (revision {CONFIG.revision}) on 3 nodes, unshared on 1 node; "
+        f"applied on 4 of 11 GPU nodes (1 refused, 3 kept, 3 waiting): any (revision {CONFIG.revision}) on 3 nodes, unshared on 1 node; "
         'gpu4 cannot run "any" and keeps what was there: no such device; '
         f"gpu7, gpu8 keep any (revision {CONFIG.revision}) of ConfigMap gpu-operator/m; gpu9 stays unshared; "
         "waiting for gpu5; waiting for gpu6, gpu61 (CrashLoopBackOff): kubectl logs six"
