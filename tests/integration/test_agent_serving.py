@@ -320,7 +320,7 @@ async def test_port_is_taken(node: Machine, caplog: pytest.LogCaptureFixture) ->
         taken.bind(("", 0))
         taken.listen()
         async with node.agent("--metrics-port", str(taken.getsockname()[1])):
-            await until_logged(caplog, "no listener for metrics and health")
+            await until_logged(caplog, "cannot listen")
             await node.kubelet.until(lambda: node.kubelet.total(GPU) == 4)
 
 

@@ -1,9 +1,10 @@
-"""Answering over HTTP for the whole life of a process: metrics and health of controller and agent."""
+"""Answering over HTTP for the whole life of a process: metrics and health of each, and webhooks."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from typing import Final
 
 from gpushare.serving.http import Handler, HttpServer
@@ -11,8 +12,15 @@ from gpushare.serving.http import Handler, HttpServer
 RETRY_SECONDS: Final = 2.0
 
 
-async def listen(
-    handler: Handler, address: str, port: int, log: logging.Logger, *, pause: float = RETRY_SECONDS
+async def listen(  # noqa: PLR0913 - where, for whom and for what are each one thing
+    handler: Handler,
+    address: str,
+    port: int,
+    log: logging.Logger,
+    *,
+    purpose: str = "metrics and health",
+    tls: ssl.SSLContext | None = None,
+    pause: float = RETRY_SECONDS,
 ) -> None:
     """Serves until cancelled.
 
@@ -24,19 +32,21 @@ async def listen(
         address: to listen on; empty: all of them.
         port: 0: any free one.
         log: is told the port, and once what is wrong.
+        purpose: what is served, for the log.
+        tls: None: without encryption.
         pause: seconds between two tries.
     """
     told = ""
     while True:
         server = HttpServer(handler, log)
         try:
-            found = await server.start(address, port)
-            log.info("metrics and health", extra={"address": address or "all", "port": found})
+            found = await server.start(address, port, tls=tls)
+            log.info("listening", extra={"purpose": purpose, "address": address or "all", "port": found})
             await asyncio.Event().wait()
         except OSError as error:
             if told != str(error):
                 told = str(error)
-                log.warning("no listener for metrics and health", extra={"reason": told})
+                log.warning("cannot listen", extra={"purpose": purpose, "reason": told})
         finally:
             await server.stop()
         await asyncio.sleep(pause)

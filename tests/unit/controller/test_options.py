@@ -58,6 +58,12 @@ from gpushare.errors import UsageError
             id="no brake after all",
         ),
         pytest.param(["--metrics-address="], {"POD_IP": "10.0.0.7"}, Options(), id="on all addresses after all"),
+        pytest.param(
+            ["--webhook-port=8443", "--webhook-secret=theirs"],
+            {},
+            Options(webhook_port=8443, webhook_secret="theirs"),
+            id="a webhook",
+        ),
     ],
 )
 def test_parse(argv: list[str], environ: dict[str, str], expected: Options) -> None:
@@ -74,6 +80,7 @@ def test_parse(argv: list[str], environ: dict[str, str], expected: Options) -> N
         pytest.param(["--policy"], "expected one argument", id="no value"),
         pytest.param(["--metrics-port", "http"], "invalid int value: 'http'", id="no number"),
         pytest.param(["--metrics-port", "70000"], "--metrics-port 70000: expected", id="no port"),
+        pytest.param(["--webhook-port", "-1"], "--webhook-port -1: expected", id="no port of a webhook"),
         pytest.param(["--resync-seconds", "0"], "--resync-seconds 0: expected", id="no time"),
         pytest.param(["--canary", "pool in (a)"], "--canary: .pool in .a..: expected labels such as", id="no selector"),
         pytest.param(["--stop-on-refusal", "yes"], "invalid choice: 'yes'", id="neither true nor false"),

@@ -104,4 +104,4 @@ async def test_taken_port(told: Told) -> None:
             taken.close()
             assert b"/healthz" in await ask("127.0.0.1", port)
 
-    assert told.messages == ["no listener for metrics and health"]
+    assert told.messages == ["cannot listen"]
