@@ -78,7 +78,9 @@ def _registered(facts: Facts) -> Condition:
     missing = {name: standing for name, standing in sorted(facts.standings.items()) if not standing.registered}
     if missing:
         message = _joined(f"{name}: {standing.message}" for name, standing in missing.items())
-        return _condition(gpunode.REGISTERED, facts, "NotRegistered", message)
+        is_displaced = any(standing.is_displaced for standing in missing.values())
+        reason = gpunode.ANOTHER_PLUGIN if is_displaced else "NotRegistered"
+        return _condition(gpunode.REGISTERED, facts, reason, message)
     message = f"the kubelet knows {', '.join(sorted(facts.standings)) or 'nothing yet'}"
     return _condition(gpunode.REGISTERED, facts, "Registered", message, good=True)
 

@@ -23,18 +23,19 @@ _Key = TypeVar("_Key", bound=Hashable)
 class Contention(Generic[_Key]):
     """What was claimed how often. Remembers for ten minutes what was claimed once, and for an hour what is left."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds that never jump."""
+    def __init__(self, clock: Callable[[], float], times: int = TIMES) -> None:
+        """`clock` gives seconds that never jump; `times`: how often something is claimed before it is left."""
         self._clock = clock
+        self._times = times
         self._claims: dict[_Key, deque[float]] = {}
         self._left: dict[_Key, float] = {}
 
     def claim(self, key: _Key) -> None:
         """It is written though it is not as it was written before, or was not written yet."""
         now = self._clock()
-        claims = self._claims.setdefault(key, deque(maxlen=TIMES))
+        claims = self._claims.setdefault(key, deque(maxlen=self._times))
         claims.append(now)
-        if len(claims) == TIMES and now - claims[0] < WINDOW_SECONDS:
+        if len(claims) == self._times and now - claims[0] < WINDOW_SECONDS:
             self._left[key] = now
             del self._claims[key]
 

@@ -29,6 +29,8 @@ from gpushare.plan.snapshot import LiveObject
 from gpushare.plan.status import PolicyStatus
 from gpushare.plan.taints import NodeTaint
 
+_OBJECT_TIMES = 5
+"""So often an object is put right within ten minutes; people who try out what happens do not go on for longer."""
 _AT_ONCE = 24
 """Writes in flight: an API server answers that many from one client without putting them in a queue."""
 
@@ -61,6 +63,9 @@ class Effects:
         self._applier = Applier(cluster, names.MANAGER_CONTROLLER)
         self._contention = Contention[tuple[str, str]](time.monotonic)
         """Of labels, by uid of the Node."""
+        self._object_contention = Contention[ObjectKey](time.monotonic, times=_OBJECT_TIMES)
+        self._hashes: dict[ObjectKey, str] = {}
+        """Of what was written last."""
 
     async def apply_components(self, components: Iterable[Component]) -> dict[str, GpuShareError]:
         """Brings the objects of each component to what they should be. Failures by component."""
@@ -68,6 +73,7 @@ class Effects:
         for component in components:
             try:
                 written = await self._applier.apply(self._render(component), self._store.live)
+                self._count_objects(written)
             except GpuShareError as error:
                 failures[component.name] = error
                 continue
@@ -132,10 +138,19 @@ class Effects:
 
         done, failures = await _each(changes, write)
         self._tell("nodes labelled", done, removed=wording.listed({key for change in done for key in change.removed}))
-        self._see_contention()
         return failures
 
-    def _see_contention(self) -> None:
+    def _count_objects(self, written: Iterable[Manifest]) -> None:
+        """Written again though nothing else is wanted: somebody has changed or deleted it."""
+        for manifest in written:
+            key, wanted = manifests.key_of(manifest), manifest["metadata"]["annotations"][names.ANNOTATION_HASH]
+            if self._hashes.get(key) == wanted:
+                self._object_contention.claim(key)
+            self._hashes[key] = wanted
+
+    def see_contention(self) -> None:
+        """Tells the store what is to be left to others by now. To be called before each pass, since that ends by itself."""
+        self._store.lost_objects = self._object_contention.left()
         lost: dict[str, set[str]] = {}
         for uid, key in self._contention.left():
             lost.setdefault(uid, set()).add(key)

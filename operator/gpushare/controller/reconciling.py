@@ -68,6 +68,7 @@ class Reconciler:
         # People create it in the wrong namespace; in ours, a watch tells of it anyway.
         await self.search.look_for(policies.missing_config_map(self._store.snapshot()))
         self._store.config_maps_elsewhere = tuple(self.search.found)
+        self._effects.see_contention()
         plan = build_plan(self._store.snapshot(), _now(), self._standing)
         if plan.wake_seconds is not None:
             self._request("grace", plan.wake_seconds)

@@ -104,7 +104,11 @@ class Store:
         self.config_maps_elsewhere: tuple[ObjectKey, ...] = ()
         self.gpu_clusters: tuple[str, ...] = ()
         self.lost_labels: Mapping[str, frozenset[str]] = {}
-        """What somebody else keeps writing, by uid of the Node."""
+        """Labels that somebody else keeps writing, by uid of the Node."""
+        self.lost_objects: frozenset[ObjectKey] = frozenset()
+        """Objects that somebody else keeps rewriting or deleting."""
+        self.nvidia_operators: frozenset[str] = frozenset()
+        """Namespaces in which NVIDIA's operator is at work."""
         self.unshown: Mapping[str, str] = {}
         """What the last plan left standing of nodes that do not show their shares."""
         self.pod_security: Mapping[str, str] = {}
@@ -221,6 +225,8 @@ class Store:
             agent_pods=seen[manifests.POD],
             gpu_clusters=self.gpu_clusters,
             lost_labels=self.lost_labels,
+            lost_objects=self.lost_objects,
+            nvidia_operators=self.nvidia_operators,
             runtime_classes=frozenset(item.key.name for item in seen[manifests.RUNTIME_CLASS] if not item.managed),
             unshown=self.unshown,
             pod_security=self.pod_security,

@@ -37,6 +37,8 @@ class Standing:
     registered: bool
     message: str = ""
     """For people; empty when all is well."""
+    is_displaced: bool = False
+    """Another device plugin serves it."""
 
 
 class Retry:
@@ -115,7 +117,8 @@ class Lifecycle:
         self._registered_with = None
         if self._was_served and await self._in_thread(sockets.is_alive, self.server.socket):
             await self._in_thread(self.server.stop)
-            self._stand(Standing(registered=False, message=f"another device plugin serves {self.server.socket}"))
+            message = f"another device plugin serves {self.server.socket}"
+            self._stand(Standing(registered=False, message=message, is_displaced=True))
             return False
         if not self._may_try(None):
             return False

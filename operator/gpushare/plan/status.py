@@ -99,6 +99,8 @@ def ignored(active: Policy) -> Outcome:
 
 def conditions_of(outcome: Outcome) -> tuple[Condition, ...]:
     """All conditions of an outcome, without times and generations."""
+    if outcome.is_left:
+        return outcome.others
     if outcome.state == STATE_READY:
         ready = Condition(type=READY, status="True", reason=outcome.reason, message=outcome.message)
         error = Condition(type=ERROR, status="False", reason=READY)
@@ -120,16 +122,13 @@ def build_status(policy: Policy, outcome: Outcome, *, namespace: str, now: str) 
     state = outcome.state
     if outcome.is_left:
         state, namespace = policy.state or state, policy.namespace
-    told_now = outcome.others if outcome.is_left else conditions_of(outcome)
-    fresh = tuple(replace(c, observed_generation=policy.generation) for c in told_now)
+    fresh = tuple(replace(c, observed_generation=policy.generation) for c in conditions_of(outcome))
     told = {condition.type for condition in fresh}
     kept = tuple(condition for condition in policy.conditions if condition.type not in told)
     conditions = (*with_times(fresh, policy.conditions, now), *kept)
     order = [c.type for c in policy.conditions]
     ordered = sorted(conditions, key=lambda c: order.index(c.type) if c.type in order else len(order))
-    status = PolicyStatus(
-        name=policy.name, uid=policy.uid, state=outcome.state, namespace=namespace, conditions=tuple(ordered)
-    )
+    status = PolicyStatus(name=policy.name, uid=policy.uid, state=state, namespace=namespace, conditions=tuple(ordered))
     stored = (policy.state, policy.namespace, policy.conditions)
     return None if stored == (status.state, status.namespace, status.conditions) else status
 

@@ -195,6 +195,10 @@ def test_not_registered(tmp_path: Path) -> None:
 
     assert conditions(status)["Registered"] == ("False", "NotRegistered", "nvidia.com/gpu: no kubelet")
 
+    displaced = {GPU: Standing(registered=False, message="another one is there", is_displaced=True)}
+    status = build_status(facts(tmp_path, inventory=t4s(1), standings=displaced))
+    assert conditions(status)["Registered"] == ("False", "AnotherPlugin", "nvidia.com/gpu: another one is there")
+
 
 def test_long_messages_are_cut(tmp_path: Path) -> None:
     """A condition is for reading."""

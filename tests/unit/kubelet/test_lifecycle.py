@@ -179,7 +179,8 @@ async def test_two_agents(
         await kubelet.until(lambda: kubelet.total(GPU) == 2)
         async with living(later, kubelet.socket, executor, kubelet):
             await kubelet.until(lambda: kubelet.ids(GPU) == ["GPU-9"])
-            await kubelet.until(lambda: "another device plugin" in first.standing.message)
+            await kubelet.until(lambda: first.standing.is_displaced)
+            assert "another device plugin serves" in first.standing.message
             assert len(kubelet.registrations) == 2
         await kubelet.until(lambda: kubelet.ids(GPU) == ["GPU-1", "GPU-2"])
 

@@ -1,0 +1,40 @@
+"""Looks whether NVIDIA's operator is at work: it renews a Lease as long as it is. Called by `syncing`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from gpushare import names
+from gpushare.domain import manifests
+from gpushare.errors import ClusterRefused
+from gpushare.kube.cluster import Cluster
+
+FRESH_SECONDS: Final = 60.0
+"""It renews every few seconds; more than that only where clocks differ. Afterwards it is gone, whatever it left behind."""
+_ABSENT: Final = frozenset({403, 404})
+
+
+async def find_nvidia_operators(
+    cluster: Cluster, namespaces: Iterable[str], now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> frozenset[str]:
+    """In which of these namespaces NVIDIA's operator is at work.
+
+    Raises ClusterUnavailable. Where we may not look, nobody is seen.
+    """
+    return frozenset([namespace for namespace in namespaces if await _is_at_work(cluster, namespace, now())])
+
+
+async def _is_at_work(cluster: Cluster, namespace: str, now: datetime) -> bool:
+    try:
+        lease = await cluster.get(manifests.LEASE, names.LEASE_NVIDIA_OPERATOR, namespace)
+    except ClusterRefused as error:
+        if error.code in _ABSENT:
+            return False
+        raise
+    spec = (lease or {}).get("spec") or {}
+    # Who ends in peace gives the Lease back.
+    if not spec.get("holderIdentity") or not spec.get("renewTime"):
+        return False
+    return (now - datetime.fromisoformat(spec["renewTime"])).total_seconds() < FRESH_SECONDS
