@@ -125,6 +125,8 @@ PORT_AGENT: Final = 9409
 """Where the agent serves metrics and health, unless the policy's `METRICS_PORT` says otherwise."""
 PORT_MPS: Final = 9410
 """The same of `gpushare mps`; another one, since both may share the host's network."""
+PORT_SCHEDULER: Final = 9443
+"""Where the scheduler serves its extender and its webhook."""
 
 # Field managers, one a writer.
 MANAGER_CONTROLLER: Final = "gpushare-controller"
@@ -148,6 +150,7 @@ LEASE: Final = "gpushare-controller"
 LEASE_NVIDIA_OPERATOR: Final = "53822513.nvidia.com"
 """Held and renewed by NVIDIA's operator as long as it works."""
 LEASE_SCHEDULER: Final = "gpushare-scheduler"
+SECRET_SCHEDULER: Final = "gpushare-scheduler-tls"
 
 # Environment of the processes.
 ENV_NODE_NAME: Final = "NODE_NAME"
