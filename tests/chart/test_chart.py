@@ -41,7 +41,7 @@ def test_objects_are_valid(values: Path) -> None:
         assert manifest["metadata"].get("namespace", helm.NAMESPACE) == helm.NAMESPACE
         if manifest["kind"] == "ClusterPolicy":
             jsonschema.validate(manifest, _schema_of("nvidia.com_clusterpolicies.yaml"))
-        elif manifest["kind"] != "ServiceMonitor":  # a kind of the Prometheus operator
+        elif manifest["kind"] not in {"ServiceMonitor", "PrometheusRule"}:  # kinds of the Prometheus operator
             kubernetes_validate.validate(manifest, "1.36", strict=True)
 
 
@@ -107,6 +107,10 @@ def test_release_restarts_no_pod(tmp_path: Path, defaults: list[dict[str, Any]])
         pytest.param({"config": {"data": {"any": {"version": "v1"}}}}, "/config/data/any", id="not text"),
         pytest.param({"config": {"data": {"a b": "version: v1"}}}, "a b", id="no label value"),
         pytest.param({"clusterPolicy": {"create": "yes"}}, "/clusterPolicy/create", id="text for a boolean"),
+        pytest.param(
+            {"configWebhook": {"failurePolicy": "Warn"}}, "/configWebhook/failurePolicy", id="no failure policy"
+        ),
+        pytest.param({"alerts": {"labels": {"a": 1}}}, "/alerts/labels/a", id="a label that is no text"),
         pytest.param({"serviceMonitor": {"interval": "often"}}, "/serviceMonitor/interval", id="no duration"),
         pytest.param({"cleanup": {"timeoutSeconds": 0}}, "/cleanup/timeoutSeconds", id="no time at all"),
     ],
@@ -114,6 +118,21 @@ def test_release_restarts_no_pod(tmp_path: Path, defaults: list[dict[str, Any]])
 def test_values_are_refused(values: dict[str, Any], said: str, tmp_path: Path) -> None:
     """What cannot be is refused before anything reaches a cluster, and named."""
     assert said in helm.refusal_of(values, tmp_path).replace(".", "/")
+
+
+def test_certificates_of_others() -> None:
+    """Where somebody else keeps the certificate, the controller may read that one Secret, and change nothing."""
+    values = ("configWebhook.enabled=true", "configWebhook.secret=theirs")
+    found = helm.render(*(part for value in values for part in ("--set", value)))
+    about = [item for item in found if item["metadata"]["name"] == names.CONFIG_WEBHOOK]
+
+    assert {item["kind"] for item in about} == {"Service", "ValidatingWebhookConfiguration", "Role", "RoleBinding"}
+    [role] = [item for item in about if item["kind"] == "Role"]
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["theirs"], "verbs": ["get"]}
+    ]
+    [controller] = [item for item in found if item["kind"] == "Deployment"]
+    assert "--webhook-secret=theirs" in controller["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
 def _by_name(found: Any) -> dict[tuple[str, str], dict[str, Any]]:

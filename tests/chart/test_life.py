@@ -184,6 +184,9 @@ async def objects_of(person: Person) -> set[str]:
         try:
             found += [manifests.key_of(manifest) for manifest in await person.all(kind)]
         except ClusterRefused as error:
-            if error.code not in {404, 405}:  # a kind of ours before the chart brought it, and reviews, which nobody keeps
+            if error.code not in {
+                404,
+                405,
+            }:  # a kind of ours before the chart brought it, and reviews, which nobody keeps
                 raise
     return {str(key) for key in found if key.name not in OF_EVERY_NAMESPACE}
