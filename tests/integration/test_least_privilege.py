@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -41,12 +42,13 @@ async def test_one_right_is_missing(cluster: GpuCluster, right: Right, caplog: p
     caplog.set_level(logging.INFO)
     await without(cluster, right)
 
-    async with cluster.controller():
+    async with cluster.controller("--metrics-port", "0"):
         if right not in SILENT:
             told = await cluster.until_condition("Permitted", "False", saying=right.object)
             assert f"may not {right.verb} {right.object}; " in told["message"]
         else:
             await cluster.until("the log tells", lambda: said(caplog, right))
+            await cluster.until("readiness tells", lambda: is_not_ready(caplog, right))
 
 
 async def said(caplog: pytest.LogCaptureFixture, right: Right) -> bool:
@@ -55,6 +57,23 @@ async def said(caplog: pytest.LogCaptureFixture, right: Right) -> bool:
         for record in caplog.records
         for text in [str(getattr(record, "reason", "")) + str(getattr(record, "missing", ""))]
     )
+
+
+async def is_not_ready(caplog: pytest.LogCaptureFixture, right: Right) -> bool:
+    port = next(record.port for record in caplog.records if record.getMessage() == "listening")
+    code, text = await fetch(port, "/readyz")
+    _, figures = await fetch(port, "/metrics")
+    return code == 503 and right.object in text and "gpushare_controller_rights_missing 1.0" in figures
+
+
+async def fetch(port: int, path: str) -> tuple[int, str]:
+    """An HTTP GET of this machine."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
+    answer = (await reader.read()).decode()
+    writer.close()
+    await writer.wait_closed()
+    return int(answer.split()[1]), answer
 
 
 async def test_right_is_given_back(cluster: GpuCluster) -> None:

@@ -28,6 +28,8 @@ class Facts:
     """What it has seen, by plural name of the kind."""
     now: float = 0.0
     """By the clock of `passes`."""
+    unspeakable: str = ""
+    """Rights that are missing and cannot be told on a policy, for people."""
     watches_stand_seconds: float = 0.0
     """For how long the loop of the watches has not turned."""
     certificate: Gauge | None = None
@@ -56,6 +58,8 @@ class Monitoring(monitoring.Monitoring):
     def why_not_ready(self) -> str:
         """Empty when it works, or waits for its turn; a bad configuration of a user is no reason."""
         facts = self._read()
+        if facts.unspeakable:
+            return facts.unspeakable
         if not facts.served:
             return "the API server does not serve ClusterPolicy and GPUNode (yet)"
         if facts.leading and not facts.passes.synced:
@@ -67,6 +71,11 @@ class Monitoring(monitoring.Monitoring):
         facts = self._read()
         passes = facts.passes
         yield Gauge(name="gpushare_controller_leading", help="1 when this replica leads", value=facts.leading)
+        yield Gauge(
+            name="gpushare_controller_rights_missing",
+            help="1 when the controller lacks a right without which it cannot write the status of a policy",
+            value=bool(facts.unspeakable),
+        )
         for result, count in (("done", passes.done), ("failed", passes.failed)):
             yield Counter(
                 name="gpushare_controller_passes_total",

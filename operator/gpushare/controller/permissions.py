@@ -22,6 +22,8 @@ class Permissions:
         self._needed = frozenset().union(*map(permissions.rights_of, roles))
         self._log = log
         self._told = ""
+        self.unspeakable = ""
+        """Those of the missing rights that cannot be told on a policy, for people."""
 
     async def describe_missing(self) -> str:
         """Which rights are missing, for people. Empty where none is, and where the API server does not tell.
@@ -45,6 +47,7 @@ class Permissions:
             return ""
         missing = permissions.find_missing(self._needed, status.get("resourceRules") or ())
         text = permissions.describe(missing, self._namespace)
+        self.unspeakable = permissions.describe(filter(permissions.is_unspeakable, missing), self._namespace)
         if text != self._told:
             self._told = text
             self._log.log(logging.WARNING if text else logging.INFO, "rights", extra={"missing": text or "none"})

@@ -78,10 +78,11 @@ class Controller:
             log=log,
         )
         self._search = reconciler.search
+        self._permissions = Permissions(self._cluster, namespace, _own_roles(namespace), log)
         syncing = Syncing(
             self._cluster,
             self._store,
-            Permissions(self._cluster, namespace, _own_roles(namespace), log),
+            self._permissions,
             report_blocked=reconciler.report_blocked,
             request=lambda seconds: self._loop.request_resync(delay=seconds),
         )
@@ -144,7 +145,10 @@ class Controller:
                     if forbidden > _FORBIDDEN_TIMES and kind is not manifests.CLUSTER_POLICY:
                         break
                 self._log.warning("waiting for the cluster", extra={"kind": kind.kind, "reason": reason})
+                await self._permissions.describe_missing()
                 await asyncio.sleep(backoff.next())
+        # Without the rights to lead nobody would ask for them.
+        await self._permissions.describe_missing()
 
     async def _lead(self) -> None:
         """Runs passes while the Lease is ours; watches go on all the time, so that taking over is quick."""
@@ -171,6 +175,7 @@ class Controller:
             objects=self._store.counts,
             certificate=self._certificate.gauge() if self._certificate is not None else None,
             now=asyncio.get_running_loop().time(),
+            unspeakable=self._permissions.unspeakable,
             watches_stand_seconds=self._operating.standing_seconds if self._served else 0.0,
         )
 

@@ -66,7 +66,9 @@ class Syncing:
             place = namespace if watched.kind.namespaced else ""
             existing = await self._cluster.names(watched.kind, place, labels=watched.labels)
             self._store.drop_others(watched.kind, existing, since)
-            if missing := await self._store.wait_for(watched.kind, existing, seconds=_WATCH_SECONDS):
+            # Without rights there may be no watch, and nothing to wait for.
+            seconds = 1.0 if self._store.missing_rights else _WATCH_SECONDS
+            if missing := await self._store.wait_for(watched.kind, existing, seconds=seconds):
                 some = ", ".join(sorted(missing)[:3])
                 raise ClusterUnavailable(
                     f"the watches have not told of {len(missing)} {watched.kind.plural} yet: {some}"

@@ -15,6 +15,8 @@ Rule = Mapping[str, Any]
 
 _FOR_OPENSHIFT: Final = frozenset({"clusterpolicies/finalizers", "securitycontextconstraints"})
 """What only admission plugins ask for that are off elsewhere."""
+_TO_SPEAK: Final = frozenset({"clusterpolicies", "clusterpolicies/status", "leases"})
+"""Without these no policy is seen or written."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,6 +52,11 @@ def find_missing(needed: Iterable[Right], granted: Iterable[Rule]) -> tuple[Righ
     """What is needed and not granted, in order. A rule that is about single objects by name grants nothing here."""
     rules = [rule for rule in granted if not rule.get("resourceNames")]
     return tuple(sorted(right for right in needed if not any(_grants(rule, right) for rule in rules)))
+
+
+def is_unspeakable(right: Right) -> bool:
+    """Whether, without it, no policy can tell what is missing."""
+    return right.resource in _TO_SPEAK
 
 
 def describe(missing: Iterable[Right], namespace: str) -> str:
