@@ -26,7 +26,7 @@ class MemoryCluster:
         """`verb Kind name[/subresource]` of every write, in order."""
         self._counter = itertools.count(1)
         self._changed = asyncio.Event()
-        self._watches: list[tuple[Kind, asyncio.Queue[WatchEvent]]] = []
+        self._watches: list[tuple[Kind, str, asyncio.Queue[WatchEvent]]] = []
 
     def now(self, kind: Kind, name: str, namespace: str = "") -> Manifest:
         """An object that must be there."""
@@ -48,7 +48,7 @@ class MemoryCluster:
     async def list(
         self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "", trim: Trim | None = None
     ) -> ObjectList:
-        found = copy.deepcopy(self.all(kind))
+        found = [each for each in copy.deepcopy(self.all(kind)) if _selects(fields, each)]
         kept = found if trim is None else [each for each in map(trim, found) if each is not None]
         return ObjectList(tuple(kept), str(next(self._counter)))
 
@@ -57,9 +57,9 @@ class MemoryCluster:
     ) -> AsyncGenerator[WatchEvent, None]:
         queue: asyncio.Queue[WatchEvent] = asyncio.Queue()
         for found in self.all(kind):
-            if int(found["metadata"]["resourceVersion"]) > int(resource_version):
+            if int(found["metadata"]["resourceVersion"]) > int(resource_version) and _selects(fields, found):
                 queue.put_nowait(WatchEvent(EventType.ADDED, copy.deepcopy(found)))
-        self._watches.append((kind, queue))
+        self._watches.append((kind, fields, queue))
         while True:
             yield await queue.get()
 
@@ -151,7 +151,11 @@ class MemoryCluster:
         pod = copy.deepcopy(self.objects[key])
         if pod["spec"].get("nodeName"):
             raise Conflict("already assigned")
+        if metadata.get("uid") not in {None, pod["metadata"]["uid"]}:
+            raise Conflict("another pod of this name")
         pod["spec"]["nodeName"] = binding["target"]["name"]
+        if metadata.get("annotations"):
+            pod["metadata"].setdefault("annotations", {}).update(metadata["annotations"])
         return self._store(key, pod, EventType.MODIFIED)
 
     def _store(self, key: tuple[Kind, str, str], manifest: Manifest, event: EventType) -> Manifest:
@@ -163,10 +167,12 @@ class MemoryCluster:
     def _tell(self, kind: Kind, event: EventType, manifest: Manifest) -> None:
         self._changed.set()
         gone = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(next(self._counter))}}
-        for watched, queue in self._watches:
+        for watched, fields, queue in self._watches:
             if watched == kind:
-                shown = gone if event is EventType.DELETED else manifest
-                queue.put_nowait(WatchEvent(event, copy.deepcopy(shown)))
+                # What a selector lets through no longer leaves the watch.
+                left = event is EventType.DELETED or not _selects(fields, manifest)
+                shown = gone if left else manifest
+                queue.put_nowait(WatchEvent(EventType.DELETED if left else event, copy.deepcopy(shown)))
 
 
 def _with_generation(new: Manifest, old: Manifest) -> Manifest:
@@ -189,3 +195,15 @@ def _merge(target: Any, body: Any, *, by_type: bool) -> Any:
         else:
             merged[name] = _merge(merged.get(name), value, by_type=by_type)
     return merged
+
+
+def _selects(fields: str, manifest: Manifest) -> bool:
+    """Whether a field selector of inequalities (`spec.nodeName!=,status.phase!=Failed`) lets an object through."""
+    for term in filter(None, fields.split(",")):
+        path, _, refused = term.partition("!=")
+        value: Any = manifest
+        for part in path.split("."):
+            value = value.get(part, {})
+        if (value or "") == refused:
+            return False
+    return True

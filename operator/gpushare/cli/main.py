@@ -18,6 +18,7 @@ PROCESSES = {
     "controller": "gpushare.controller.app",
     "labels": "gpushare.labelling.app",
     "mps": "gpushare.mps.app",
+    "scheduler": "gpushare.scheduler.app",
 }
 """Commands with a `main(argv, environ) -> exit code` of their own."""
 

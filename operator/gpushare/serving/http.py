@@ -22,7 +22,7 @@ TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 
 _READ_BYTES = 1 << 16
-_MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_BODY_BYTES = 4 * 1024 * 1024
 _IDLE_SECONDS = 75.0
 """An idle connection is closed after that, and so is one that is slow to say what it wants."""
 _BROKEN = (OSError, h11.RemoteProtocolError, h11.LocalProtocolError, asyncio.IncompleteReadError)
@@ -57,7 +57,7 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 class HttpServer:
     """Answers every request by one handler. A handler that raises is logged and answered with 500."""
 
-    def __init__(self, handler: Handler, log: logging.Logger, *, most_bytes: int = _MAX_BODY_BYTES) -> None:
+    def __init__(self, handler: Handler, log: logging.Logger, *, most_bytes: int = MAX_BODY_BYTES) -> None:
         """`most_bytes`: a request with a longer body is refused with 413."""
         self._handler = handler
         self._log = log

@@ -7,7 +7,7 @@ import logging
 import ssl
 from typing import Final
 
-from gpushare.serving.http import Handler, HttpServer
+from gpushare.serving.http import MAX_BODY_BYTES, Handler, HttpServer
 
 RETRY_SECONDS: Final = 2.0
 
@@ -20,6 +20,7 @@ async def listen(  # noqa: PLR0913 - where, for whom and for what are each one t
     *,
     purpose: str = "metrics and health",
     tls: ssl.SSLContext | None = None,
+    most_bytes: int = MAX_BODY_BYTES,
     pause: float = RETRY_SECONDS,
 ) -> None:
     """Serves until cancelled.
@@ -34,11 +35,12 @@ async def listen(  # noqa: PLR0913 - where, for whom and for what are each one t
         log: is told the port, and once what is wrong.
         purpose: what is served, for the log.
         tls: None: without encryption.
+        most_bytes: the longest body of a request that is taken.
         pause: seconds between two tries.
     """
     told = ""
     while True:
-        server = HttpServer(handler, log)
+        server = HttpServer(handler, log, most_bytes=most_bytes)
         try:
             found = await server.start(address, port, tls=tls)
             log.info("listening", extra={"purpose": purpose, "address": address or "all", "port": found})

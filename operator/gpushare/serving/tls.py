@@ -74,6 +74,8 @@ class ServingCertificate:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.trusted = ""
+        """PEM of the authorities by which replicas know each other."""
         self._cluster = cluster
         self._place = place
         self._log = log
@@ -134,6 +136,7 @@ class ServingCertificate:
             self._told = ""
 
     def _load(self, kept: Kept) -> None:
+        self.trusted = kept.trusted
         if kept.serving == self._loaded:
             return
         certificates.load_into(self.context, kept.serving)

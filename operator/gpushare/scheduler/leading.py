@@ -1,0 +1,118 @@
+"""Which replica decides: one at a time, and only once it knows of everything that the last one has decided. Run by `running`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from gpushare.errors import ClusterRefused, ClusterUnavailable
+from gpushare.kube.backoff import Backoff
+from gpushare.kube.leading import Lease
+
+_SEPARATOR = "@"
+
+
+def build_identity(name: str, address: str) -> str:
+    """What a replica writes into the Lease: its name, and where the others reach it."""
+    return f"{name}{_SEPARATOR}{address}"
+
+
+class Leading:
+    """This replica's part in it."""
+
+    def __init__(
+        self,
+        lease: Lease | None,
+        *,
+        prepare: Callable[[], Awaitable[None]],
+        resign: Callable[[], Awaitable[None]],
+        log: logging.Logger,
+    ) -> None:
+        """Without a Lease, it always leads.
+
+        Args:
+            lease: the one that all replicas want.
+            prepare: reads what the last leader may have decided in its last moment.
+            resign: ends what was begun, since somebody else may decide now.
+            log: is told of failures.
+        """
+        self._lease = lease
+        self._prepare = prepare
+        self._resign = resign
+        self._log = log
+        self.is_leading = False
+        self.terms = 0
+        """How often it has begun to lead."""
+        self._changed = asyncio.Event()
+
+    @property
+    def leader(self) -> str:
+        """Address of another replica that leads; empty where none is known."""
+        if self.is_leading or self._lease is None:
+            return ""
+        return self._lease.holder.rpartition(_SEPARATOR)[2] if _SEPARATOR in self._lease.holder else ""
+
+    async def wait(self) -> None:
+        """Returns when this replica leads, or knows who does."""
+        while not (self.is_leading or self.leader):
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._changed.wait()
+            except TimeoutError:
+                # The Lease tells nobody when it finds another holder.
+                continue
+
+    async def run(self) -> None:
+        """Leads whenever it can, until cancelled; then lets the next one lead at once."""
+        try:
+            while True:
+                await self._serve_a_term()
+        finally:
+            await self._step_down()
+            if self._lease is not None:
+                await self._lease.release()
+
+    async def _serve_a_term(self) -> None:
+        if self._lease is None:
+            self._begin()
+            await asyncio.Event().wait()
+            return
+        await self._lease.acquire()
+        holding = asyncio.create_task(self._lease.hold())
+        preparing = asyncio.create_task(self._prepare_until_done())
+        try:
+            await asyncio.wait({holding, preparing}, return_when=asyncio.FIRST_COMPLETED)
+            if not holding.done():
+                self._begin()
+                await holding
+        finally:
+            for task in (holding, preparing):
+                task.cancel()
+            await asyncio.wait({holding, preparing})
+            await self._step_down()
+
+    async def _prepare_until_done(self) -> None:
+        backoff = Backoff()
+        while True:
+            try:
+                await self._prepare()
+            except (ClusterUnavailable, ClusterRefused) as error:
+                self._log.warning("cannot take over yet", extra={"reason": str(error)})
+                await asyncio.sleep(backoff.next())
+            else:
+                return
+
+    def _begin(self) -> None:
+        self.terms += 1
+        self.is_leading = True
+        self._changed.set()
+
+    async def _step_down(self) -> None:
+        if self.is_leading:
+            self.is_leading = False
+            await self._resign()
+
+
+_LOOK_SECONDS = 0.2

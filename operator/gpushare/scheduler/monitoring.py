@@ -1,0 +1,151 @@
+"""What the scheduler tells of itself: whether it is ready, and its figures. Used by `running`."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpushare.placement.quotas import Charge, Quota
+from gpushare.scheduler.books import Books
+from gpushare.scheduler.timing import BOUNDS, Spread
+from gpushare.serving import monitoring
+from gpushare.serving.metrics import Counter, Gauge, Histogram, Metric
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """The scheduler at one moment."""
+
+    missing: Sequence[str]
+    """Kinds of which not everything has been seen yet."""
+    leading: bool
+    leader_known: bool
+    books: Books
+    waiting: int
+    """Pods that wait for others on their node."""
+    binds: Mapping[str, int]
+    """By result."""
+    verdicts: Mapping[str, int]
+    """Of admission."""
+    corrections: int
+    strangers: int
+    spreads: Mapping[str, Spread]
+    """Durations of answers by verb."""
+    quotas: Mapping[str, tuple[Quota, Charge]]
+    certificate: Gauge
+
+
+class Monitoring(monitoring.Monitoring):
+    """Metrics and health of the scheduler."""
+
+    def __init__(self, read: Callable[[], Facts]) -> None:
+        self._read = read
+        super().__init__()
+
+    def why_not_ready(self) -> str:
+        """Empty when it can answer, by itself or through the leader."""
+        facts = self._read()
+        if facts.missing:
+            return f"not everything has been seen yet of {', '.join(facts.missing)}"
+        if not (facts.leading or facts.leader_known):
+            return "no replica leads yet"
+        return ""
+
+    def collect(self) -> Iterator[Metric]:
+        """Its figures. Those of single GPUs are told by the agents."""
+        facts = self._read()
+        yield facts.certificate
+        yield Gauge(name="gpushare_scheduler_leading", help="1 when this replica decides", value=facts.leading)
+        yield from _collect_nodes(facts.books)
+        yield from _collect_pods(facts)
+        yield from _collect_quotas(facts.quotas)
+        for verb, spread in facts.spreads.items():
+            yield Histogram(
+                name="gpushare_scheduler_request_duration_seconds",
+                help="how long kube-scheduler waited for an answer; for bind, with the wait for other pods on the node",
+                bounds=BOUNDS,
+                counts=tuple(spread.counts),
+                sum=spread.sum,
+                labels={"verb": verb},
+            )
+
+
+def _collect_nodes(books: Books) -> Iterator[Metric]:
+    states = Tally("ready" if node.is_ready else "not_ready" for node in books.nodes.values() if node.mode is not None)
+    for state in ("ready", "not_ready"):
+        yield Gauge(
+            name="gpushare_scheduler_nodes",
+            help="nodes that serve fractions; those that are not ready get no pods",
+            value=states[state],
+            labels={"state": state},
+        )
+    totals = {"allocated": 0, "total": 0}
+    for node in books.nodes.values():
+        totals["total"] += sum(gpu.traits.memory_mib for gpu in node.gpus)
+        totals["allocated"] += sum(use.memory_mib for use in node.uses)
+    for what, mib in totals.items():
+        yield Gauge(
+            name=f"gpushare_scheduler_memory_{what}_bytes",
+            help="memory of all GPUs that serve fractions" + (" that pods hold" if what == "allocated" else ""),
+            value=mib * _MIB,
+        )
+
+
+def _collect_pods(facts: Facts) -> Iterator[Metric]:
+    stages = Tally(placed.stage.name.lower() for placed in facts.books.pods.values())
+    for stage in ("reserved", "bound", "confirmed"):
+        yield Gauge(
+            name="gpushare_scheduler_pods",
+            help="pods with GPUs by how far they have come: reserved for, bound to their node, confirmed by it",
+            value=stages[stage],
+            labels={"stage": stage},
+        )
+    yield Gauge(
+        name="gpushare_scheduler_pods_waiting",
+        help="pods that wait until their node has started others, for which they could be taken",
+        value=facts.waiting,
+    )
+    for result, count in facts.binds.items():
+        yield Counter(
+            name="gpushare_scheduler_binds_total",
+            help="what became of pods that were to be bound",
+            value=count,
+            labels={"result": result},
+        )
+    for verdict in ("unchanged", "changed", "refused"):
+        yield Counter(
+            name="gpushare_scheduler_admissions_total",
+            help="what became of pods at admission",
+            value=facts.verdicts.get(verdict, 0),
+            labels={"verdict": verdict},
+        )
+    yield Counter(
+        name="gpushare_scheduler_corrections_total",
+        help="pods to which the kubelet gave other GPUs than those decided",
+        value=facts.corrections,
+    )
+    yield Counter(
+        name="gpushare_scheduler_strangers_total",
+        help="pods with GPUs on nodes that serve fractions about which another scheduler, or nobody, has decided",
+        value=facts.strangers,
+    )
+
+
+def _collect_quotas(quotas: Mapping[str, tuple[Quota, Charge]]) -> Iterator[Metric]:
+    for namespace, (quota, used) in quotas.items():
+        for resource, limit, amount, scale in (
+            ("memory_bytes", quota.memory_mib, used.memory_mib, _MIB),
+            ("cores_percent", quota.cores, used.cores, 1),
+        ):
+            if limit is None:
+                continue
+            for what, value in (("limit", limit), ("used", amount)):
+                yield Gauge(
+                    name=f"gpushare_scheduler_quota_{what}",
+                    help="quotas of namespaces on GPUs, counted for all GPUs of a pod, and what is used of them",
+                    value=value * scale,
+                    labels={"namespace": namespace, "resource": resource},
+                )
