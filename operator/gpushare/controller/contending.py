@@ -39,6 +39,10 @@ class Contention(Generic[_Key]):
             self._left[key] = now
             del self._claims[key]
 
+    def forget(self, key: _Key) -> None:
+        """It is not wanted any more: when it is again, that is no claim against anybody."""
+        self._claims.pop(key, None)
+
     def left(self) -> frozenset[_Key]:
         """What is left to others now. Forgets what is long ago."""
         now = self._clock()

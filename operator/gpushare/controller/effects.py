@@ -132,13 +132,17 @@ class Effects:
             kind = manifests.NODE
             manifest = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
             await self._apply(manifest, force=change.force)
-            if change.is_known:
-                for key in change.claimed:
-                    self._contention.claim((change.uid, key))
+            self._count_labels(change)
 
         done, failures = await _each(changes, write)
         self._tell("nodes labelled", done, removed=wording.listed({key for change in done for key in change.removed}))
         return failures
+
+    def _count_labels(self, change: NodeLabels) -> None:
+        for key in (*change.removed, *(names.LABEL_DEPLOY_PREFIX + component for component in change.opted_out)):
+            self._contention.forget((change.uid, key))
+        for key in change.claimed if change.is_known else ():
+            self._contention.claim((change.uid, key))
 
     def _count_objects(self, written: Iterable[Manifest]) -> None:
         """Written again though nothing else is wanted: somebody has changed or deleted it."""
@@ -180,6 +184,7 @@ class Effects:
                 failures.append(error)
             else:
                 self._store.see_deleted(item.key)
+                self._hashes.pop(item.key, None)
                 gone.append(str(item.key))
         if gone:
             self._log.info("objects removed", extra={"objects": ", ".join(gone)})

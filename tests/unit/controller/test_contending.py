@@ -36,6 +36,16 @@ def test_claims(pause: float, expected: set[str]) -> None:
     assert contention.left() == expected
 
 
+def test_forgotten() -> None:
+    """What was not wanted in between is not counted together."""
+    contention = Contention[str](Clock())
+    for _ in range(TIMES):
+        contention.claim("label")
+        contention.forget("label")
+
+    assert contention.left() == set()
+
+
 def test_tried_again() -> None:
     """After an hour the other may be gone."""
     clock = Clock()
