@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,13 @@ import pytest
 
 from gpushare import names
 from gpushare.domain import manifests
-from gpushare.domain.manifests import Kind, Manifest
 from gpushare.errors import ClusterRefused
 from gpushare.sandbox.apiserver.access.authorization import Authorizer, Decision
 from gpushare.sandbox.apiserver.requests import Target, User
-from gpushare.sandbox.app import Options, Sandbox
-from support import helm
+from support import helm, releases
+from support.releases import Person
 from support.snapshots import time_slicing
 
-WAIT_SECONDS = 60.0
 CLEANUP = f"system:serviceaccount:{helm.NAMESPACE}:{names.CONTROLLER}-cleanup"
 OF_EVERY_NAMESPACE = {"default", "kube-root-ca.crt"}
 
@@ -29,53 +26,9 @@ Right = tuple[str, str, str]
 """Group, resource and verb."""
 
 
-class Person:
-    """Who installs, shares, upgrades and uninstalls."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self.cluster = sandbox.cluster
-        self._kubeconfig = sandbox.kubeconfig
-
-    async def run_helm(self, *args: str | Path) -> str:
-        more = ("--kubeconfig", self._kubeconfig, "--namespace", helm.NAMESPACE)
-        got = await asyncio.to_thread(helm.run, *args, *more)
-        assert got.returncode == 0, got.stdout + got.stderr
-        return got.stdout
-
-    async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
-        async with asyncio.timeout(WAIT_SECONDS):
-            while True:
-                if await holds():
-                    return
-                await asyncio.sleep(0.05)
-
-    async def all(self, kind: Kind, namespace: str = helm.NAMESPACE) -> list[Manifest]:
-        return list((await self.cluster.list(kind, namespace if kind.namespaced else "")).items)
-
-    async def shares(self) -> set[str]:
-        nodes = await self.all(manifests.NODE)
-        return {node["status"].get("allocatable", {}).get(names.RESOURCE_GPU, "0") for node in nodes}
-
-    async def pods(self) -> dict[str, tuple[str, int]]:
-        """Uid and restarts of each pod."""
-        return {
-            pod["metadata"]["name"]: (
-                pod["metadata"]["uid"],
-                sum(status["restartCount"] for status in pod["status"].get("containerStatuses", ())),
-            )
-            for pod in await self.all(manifests.POD)
-        }
-
-
 @pytest.fixture
 async def person() -> AsyncIterator[Person]:
-    async with Sandbox(Options(nodes=2, has_operator=False)) as sandbox:
-        person = Person(sandbox)
-
-        async def registered() -> bool:
-            return len(await person.all(manifests.NODE)) == 2
-
-        await person.until(registered)
+    async with releases.cluster(nodes=2) as person:
         yield person
 
 
@@ -102,11 +55,19 @@ async def test_from_install_to_uninstall(person: Person, rights_used: set[Right]
     await person.cluster.create(SERVICE_MONITORS)
     labels_before, objects_before = await labels_of(person), await objects_of(person)
     values = tmp_path / "values.json"
-    values.write_text(json.dumps({"clusterPolicy": {"create": True, "spec": SHARING}}))
+    values.write_text(
+        json.dumps(
+            {
+                "clusterPolicy": {"create": True, "spec": SHARING},
+                "configWebhook": {"enabled": True},
+                "dashboard": {"enabled": True},
+            }
+        )
+    )
     options = ("--values", values, "--wait", "--timeout", "60s")
     # Before the release, since `--wait` also waits for its policy, which is not ready without what it names.
-    await person.cluster.create(manifest_of(manifests.NAMESPACE, helm.NAMESPACE))
-    await person.cluster.create(manifest_of(manifests.CONFIG_MAP, "sharing", data={"four": time_slicing(4)}))
+    await person.cluster.create(releases.manifest_of(manifests.NAMESPACE, helm.NAMESPACE))
+    await person.cluster.create(releases.manifest_of(manifests.CONFIG_MAP, "sharing", data={"four": time_slicing(4)}))
     await person.run_helm("install", helm.RELEASE, helm.CHART, *options)
 
     async def shared() -> bool:
@@ -166,11 +127,6 @@ SERVICE_MONITORS = {
     },
 }
 """The kind of the Prometheus operator."""
-
-
-def manifest_of(kind: Kind, name: str, **content: Any) -> Manifest:
-    metadata = {"name": name, **({"namespace": helm.NAMESPACE} if kind.namespaced else {})}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **content}
 
 
 async def labels_of(person: Person) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The serving certificate of a process, kept by itself: made, shared by its replicas in a Secret, trusted, renewed, loaded.
 
-Run by the scheduler. The Secret has the keys of `kubernetes.io/tls`, and `ca.crt` and `ca.key` besides. One that carries another
-label of who manages it, or none, is somebody else's (cert-manager's): it is only read, and whoever makes it sees to it
-that it is trusted.
+Run by controller and scheduler. The Secret has the keys of `kubernetes.io/tls`, and `ca.crt` and `ca.key` besides. One that
+does not carry our label is somebody else's (cert-manager's): it is only read, and whoever makes it sees to it that it is
+trusted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Place:
     namespace: str
     secret: str
     owner: str
-    """Name of the program: stands in the certificate, and in the label of who manages the Secret."""
+    """Name of the program: stands in the certificate, and in the label of the Secret."""
     hosts: tuple[str, ...]
     """Host names and IP addresses by which clients ask for the server; the same in every replica."""
     webhooks: tuple[tuple[Kind, str], ...] = ()
@@ -158,13 +158,13 @@ class ServingCertificate:
         )
 
     def _is_ours(self, secret: Manifest) -> bool:
-        return (secret["metadata"].get("labels") or {}).get(names.LABEL_MANAGED_BY) == self._place.owner
+        return (secret["metadata"].get("labels") or {}).get(names.LABEL_CERTIFICATE) == self._place.owner
 
     def _build(self, kept: Kept, found: Manifest) -> Manifest:
         metadata = {
             "name": self._place.secret,
             "namespace": self._place.namespace,
-            "labels": {names.LABEL_MANAGED_BY: self._place.owner},
+            "labels": {names.LABEL_CERTIFICATE: self._place.owner},
         }
         data = {
             "tls.crt": kept.serving.certificate,
