@@ -165,7 +165,9 @@ def _act(snapshot: Snapshot, active: Policy, now: str) -> _Acted:
     built = components.build_device_plugin(snapshot, active, policy)
     wanted: tuple[Component, ...] = ()
     if (agent := built.component) is not None:
-        others = components.build_others(snapshot, policy, agent, uses_mps=whole.uses_mps)
+        others = components.build_others(
+            snapshot, policy, agent, uses_mps=whole.uses_mps, uses_fractions=whole.uses_fractions
+        )
         wanted = (agent, *others)
     keys = [key for component in wanted for key in components.keys_of(component)]
     return _Acted(

@@ -20,11 +20,13 @@ DEVICE_PLUGIN: Final = "device-plugin"
 MPS: Final = "mps-control-daemon"
 RUNTIME_CLASSES: Final = "runtime-classes"
 MONITORING: Final = "monitoring"
+FRACTIONS: Final = "fractions"
 STATES: Final = {
     RUNTIME_CLASSES: "pre-requisites",
     MONITORING: "state-operator-metrics",
     DEVICE_PLUGIN: "state-device-plugin",
     MPS: "state-mps-control-daemon",
+    FRACTIONS: "state-device-plugin",
 }
 """What NVIDIA's operator calls a component in its messages."""
 
@@ -41,6 +43,11 @@ _OBJECTS: Final = {
     ),
     # It runs with the rights of the agent, as upstream's does.
     MPS: ((manifests.SERVICE, names.DAEMONSET_MPS), (manifests.DAEMON_SET, names.DAEMONSET_MPS)),
+    # Rights alone: agents elsewhere need not see any pod.
+    FRACTIONS: (
+        (manifests.CLUSTER_ROLE, names.CLUSTER_ROLE_FRACTIONS),
+        (manifests.CLUSTER_ROLE_BINDING, names.CLUSTER_ROLE_FRACTIONS),
+    ),
     MONITORING: ((manifests.SERVICE_MONITOR, names.SERVICE_DEVICE_PLUGIN),),
 }
 """What has a name that is ours alone. RuntimeClasses are named by the policy, and those of others are left alone."""
@@ -116,7 +123,7 @@ def build_device_plugin(snapshot: Snapshot, active: Policy, policy: ClusterPolic
 
 
 def build_others(
-    snapshot: Snapshot, policy: ClusterPolicy, device_plugin: Component, *, uses_mps: bool
+    snapshot: Snapshot, policy: ClusterPolicy, device_plugin: Component, *, uses_mps: bool, uses_fractions: bool
 ) -> tuple[Component, ...]:
     """What is wanted beside the node agent, by the same owner."""
     found = []
@@ -126,6 +133,8 @@ def build_others(
     if snapshot.service_monitors and policy.operator.metrics.service_monitor.enabled is not False:
         values = filling.monitoring_values(snapshot.settings.namespace, policy)
         found.append(replace(device_plugin, name=MONITORING, values=values))
+    if uses_fractions:
+        found.append(replace(device_plugin, name=FRACTIONS, values={"namespace": snapshot.settings.namespace}))
     if uses_mps:
         # The same image beside the agent, and set up alike.
         found.append(replace(device_plugin, name=MPS, values={**device_plugin.values, "mps_port": names.PORT_MPS}))

@@ -88,6 +88,8 @@ class Fleet:
     """When the next node will have been for too long without discovery's labels, or without its shares; None: no node is."""
     uses_mps: bool = False
     """Whether a node has a configuration that shares by MPS, or still runs one."""
+    uses_fractions: bool = False
+    """The same of one that gives out fractions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +161,7 @@ def build_fleet(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, now
             default=None,
         ),
         uses_mps=_uses_mps(members, gpu_nodes),
+        uses_fractions=_uses_fractions(members, gpu_nodes),
     )
 
 
@@ -198,6 +201,14 @@ def _arrive(seen: _Seen, catalog: Catalog, agent: Agent | None, unshown: Mapping
         kept = assignment.refusal is not None
         progress = rollouts.progress_of(assignment.config, stored, agent, kept=kept, unshown=showing.waits)
     return _Arrival(seen=seen, agent=agent, assignment=assignment, showing=showing, progress=progress)
+
+
+def _uses_fractions(members: Collection[Member], gpu_nodes: Mapping[str, GPUNode]) -> bool:
+    if any(catalogs.fractions_of(config) for config in {member.assignment.config for member in members}):
+        return True
+    return any(
+        gpu_nodes[member.node.name].status.fractions is not None for member in members if member.node.name in gpu_nodes
+    )
 
 
 def _member(arrival: _Arrival, held: str, now: str) -> Member:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpushare import names
 from gpushare.api.clusterpolicy import parse_policy
 from gpushare.domain import manifests
 from gpushare.plan import components
@@ -236,7 +237,8 @@ def test_refused_by_the_api_server() -> None:
 
 def test_keys_are_those_of_the_templates() -> None:
     """The plan knows every object of a component by name."""
-    cluster = snapshot(node(), policies=(sharing_policy("any"),), config_maps=(config_map(any=by_mps(4)),))
+    fractions = node("gpu02", **{names.LABEL_ACK_SCHEDULE: "share"})
+    cluster = snapshot(node(), fractions, policies=(sharing_policy("any"),), config_maps=(config_map(any=by_mps(4)),))
     plan = build_plan(replace(cluster, service_monitors=True), NOW)
 
     assert {component.name for component in plan.components} == STATES.keys()

@@ -27,7 +27,12 @@ from support.snapshots import (
 )
 
 BOTH = config_map(mps=by_mps(4), slices=time_slicing(4), bad=by_mps(1_000) + "  what: ever\n")
-MONITOR = ObjectKey(manifests.SERVICE_MONITOR, names.SERVICE_DEVICE_PLUGIN, NAMESPACE)
+OTHERS = {
+    ObjectKey(manifests.SERVICE_MONITOR, names.SERVICE_DEVICE_PLUGIN, NAMESPACE),
+    ObjectKey(manifests.CLUSTER_ROLE, names.CLUSTER_ROLE_FRACTIONS),
+    ObjectKey(manifests.CLUSTER_ROLE_BINDING, names.CLUSTER_ROLE_FRACTIONS),
+}
+"""Of components that are not wanted here."""
 CAPABLE = {names.LABEL_MPS_CAPABLE: "true"}
 
 
@@ -88,7 +93,7 @@ def test_stays_until_the_agent_has_left() -> None:
 def test_a_bad_policy_takes_nothing_away() -> None:
     """Clients of running daemons do not pay for a typing error."""
     settled, _ = settle(cluster(node()), labels=CAPABLE)
-    assert {item.key for item in settled.objects} > all_keys(NAMESPACE) - {MONITOR}
+    assert {item.key for item in settled.objects} > all_keys(NAMESPACE) - OTHERS
     bad = {"config": {"name": BOTH.name, "default": "mps"}, "args": ["--bogus"]}
 
     plan = build_plan(
