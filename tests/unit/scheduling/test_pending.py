@@ -7,6 +7,7 @@ import copy
 import pytest
 
 from gpushare.sandbox.scheduling import pending
+from gpushare.sandbox.scheduling.configuration import DEFAULT_NAME
 from support import workload_objects as objects
 
 WAITING = objects.pod()
@@ -26,7 +27,7 @@ BOUND = {**WAITING, "spec": {**WAITING["spec"], "nodeName": "gpu01"}}
 )
 def test_is_pending(pod, expected):
     """Only pods that want this scheduler, now, are placed."""
-    assert pending.is_pending(pod) is expected
+    assert pending.is_pending(pod, DEFAULT_NAME) is expected
 
 
 def test_in_order():
@@ -34,7 +35,7 @@ def test_in_order():
     old, young = objects.pod("old", age=9), objects.pod("young", age=1)
     urgent = objects.pod("urgent", spec={"priority": 1000})
 
-    names = [pod["metadata"]["name"] for pod in pending.in_order([young, urgent, old, BOUND])]
+    names = [pod["metadata"]["name"] for pod in pending.in_order([young, urgent, old, BOUND], DEFAULT_NAME)]
     assert names == ["urgent", "old", "young"]
 
 
@@ -53,7 +54,7 @@ def test_in_order():
 )
 def test_is_relevant(before, after, expected):
     """A pass is made when a pod waits that did not, or when room was made."""
-    assert pending.is_relevant(before, after) is expected
+    assert pending.is_relevant(before, after, DEFAULT_NAME) is expected
 
 
 def test_node_facts():

@@ -7,30 +7,29 @@ from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.scheduling import amounts, taints
+from gpushare.sandbox.scheduling.configuration import DEFAULT_NAME
 
-SCHEDULER = "default-scheduler"
 
-
-def is_pending(pod: Manifest) -> bool:
-    """Whether a pod is ours to place."""
+def is_pending(pod: Manifest, scheduler: str) -> bool:
+    """Whether a pod waits for the scheduler of that name."""
     spec = pod["spec"]
     return (
         not spec.get("nodeName")
         and not spec.get("schedulingGates")
-        and spec.get("schedulerName", SCHEDULER) == SCHEDULER
+        and spec.get("schedulerName", DEFAULT_NAME) == scheduler
         and not pod["metadata"].get("deletionTimestamp")
         and amounts.is_counted(pod)
     )
 
 
-def in_order(pods: Iterable[Manifest]) -> list[Manifest]:
+def in_order(pods: Iterable[Manifest], scheduler: str) -> list[Manifest]:
     """The pods that wait: the most important first, of these the oldest."""
-    return sorted(filter(is_pending, pods), key=_rank)
+    return sorted((pod for pod in pods if is_pending(pod, scheduler)), key=_rank)
 
 
-def is_relevant(before: Manifest | None, after: Manifest | None) -> bool:
+def is_relevant(before: Manifest | None, after: Manifest | None, scheduler: str) -> bool:
     """Whether a change of a pod is a reason for a pass: it waits now and did not, it asks otherwise, or it made room."""
-    if after is not None and is_pending(after):
+    if after is not None and is_pending(after, scheduler):
         return before is None or before["spec"] != after["spec"]
     return _takes_room(before) and not _takes_room(after)
 

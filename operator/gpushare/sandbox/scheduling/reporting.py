@@ -42,10 +42,10 @@ class Reporter:
         self._recorder = recorder
         self._log = log
         self._said: dict[str, _Said] = {}
-        self._writes: asyncio.Queue[tuple[Manifest, str]] = asyncio.Queue()
+        self._writes: asyncio.Queue[tuple[Manifest, str, str]] = asyncio.Queue()
 
-    def report(self, pod: Manifest, message: str) -> None:
-        """Says why a pod does not fit, now or when its next word is due; the caller's next pass brings it again."""
+    def report(self, pod: Manifest, message: str, *, reason: str = "Unschedulable") -> None:
+        """Says why a pod does not fit, or what is broken: now, or when its next word is due and a pass brings it again."""
         uid, now = pod["metadata"]["uid"], time.monotonic()
         said = self._said.get(uid)
         if said is None:
@@ -59,7 +59,7 @@ class Reporter:
         else:
             self._said[uid] = _Said(message, now, min(said.pause * 2, _LAST_SECONDS))
         self._recorder.warning(pod, "FailedScheduling", message, action="Scheduling")
-        self._writes.put_nowait((pod, message))
+        self._writes.put_nowait((pod, message, reason))
 
     def forget(self, uid: str) -> None:
         """The pod is bound or gone."""
@@ -73,20 +73,20 @@ class Reporter:
     async def run(self) -> None:
         """Writes conditions until cancelled."""
         while True:
-            pod, message = await self._writes.get()
+            pod, message, reason = await self._writes.get()
             if pod["metadata"]["uid"] not in self._said:
                 continue
             try:
-                await self._write(pod, message)
+                await self._write(pod, message, reason)
             except (Conflict, ClusterRefused, ClusterUnavailable) as error:
                 self._log.info("condition lost", extra={"pod": pod["metadata"]["name"], "reason": str(error)})
 
-    async def _write(self, pod: Manifest, message: str) -> None:
+    async def _write(self, pod: Manifest, message: str, reason: str) -> None:
         metadata = pod["metadata"]
         condition = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": "Unschedulable",
+            "reason": reason,
             "message": message,
             "observedGeneration": metadata.get("generation", 1),
             "lastProbeTime": None,

@@ -16,8 +16,11 @@ _ASSUMED: Mapping[str, int] = {amounts.CPU: 100, amounts.MEMORY: 200 * 2**20}
 """What a pod that asks for nothing is taken for, so that such pods spread too."""
 
 
-def choose(pod: Manifest, asked: Amounts, rooms: Sequence[Room]) -> Room:
-    """The best of at least one room. Of equals, where a real scheduler takes any, the last by name."""
+def choose(pod: Manifest, asked: Amounts, rooms: Sequence[Room], others: Mapping[str, float] | None = None) -> Room:
+    """The best of at least one room. Of equals, where a real scheduler takes any, the last by name.
+
+    `others`: what extenders think of the nodes, by name, weighted.
+    """
     wanted = _scale([affinity.preference(pod["spec"], room.node) for room in rooms])
     avoided = _scale([_soft_taints(pod, room) for room in rooms])
     owner = owners.controller_of(pod)
@@ -29,6 +32,7 @@ def choose(pod: Manifest, asked: Amounts, rooms: Sequence[Room]) -> Room:
             + _TAINTS * (1 - avoided[index])
             + _SPREAD * (1 - siblings[index])
             + _EMPTY * _emptiness(asked, rooms[index])
+            + (others or {}).get(rooms[index].name, 0.0)
         )
 
     return rooms[max(range(len(rooms)), key=lambda index: (score(index), rooms[index].name))]
