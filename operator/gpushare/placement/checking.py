@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpushare.domain.fractions import FractionMode, Isolation
 from gpushare.placement.counting import Tally
-from gpushare.placement.gpus import GPU, Traits, Use
+from gpushare.placement.gpus import Traits, Use
 from gpushare.placement.nodes import NodeState
 from gpushare.placement.reasons import Code
 from gpushare.placement.shapes import WHOLE, Constraints, ContainerRequest, PodRequest
@@ -15,10 +15,7 @@ from gpushare.placement.shapes import WHOLE, Constraints, ContainerRequest, PodR
 class Demand(NamedTuple):
     """What a container means for GPUs with certain traits."""
 
-    needed_mib: int
-    """Memory that must be free."""
-    taken_mib: int
-    """Memory that it is given: all of it where GPUs are not shared."""
+    memory_mib: int
     cores: int
     """100 or more: nobody else may be on the GPU."""
 
@@ -26,12 +23,8 @@ class Demand(NamedTuple):
 def demand_of(container: ContainerRequest, traits: Traits, mode: FractionMode) -> Demand:
     """Percent and units become MiB of this GPU."""
     if container.units:
-        needed = container.units * mode.unit_mib
-    else:
-        needed = container.memory_mib or traits.memory_mib * container.memory_percent // 100
-    if mode.isolation is Isolation.EXCLUSIVE:
-        return Demand(needed, traits.memory_mib, WHOLE)
-    return Demand(needed, needed, container.cores)
+        return Demand(container.units * mode.unit_mib, container.cores)
+    return Demand(container.memory_mib or traits.memory_mib * container.memory_percent // 100, container.cores)
 
 
 def check_node(node: NodeState, request: PodRequest) -> Code | None:
@@ -64,16 +57,15 @@ def _is_mixed(node: NodeState, request: PodRequest) -> bool:
     return any(use.cores for use in node.uses)
 
 
-def check_constraints(gpu: GPU, constraints: Constraints, tier: Isolation) -> Code | None:
+def check_constraints(uuid: str, traits: Traits, constraints: Constraints, tier: Isolation) -> Code | None:
     """What is in the way of every container of a pod alike."""
-    traits = gpu.traits
     if not traits.is_healthy:
         return Code.UNHEALTHY
     if traits.is_cordoned:
         return Code.CORDONED
     if not _is_wanted(traits.model.lower(), constraints) or (constraints.tier and tier.value not in constraints.tier):
         return Code.TYPE
-    if gpu.uuid in constraints.avoid_uuids or (constraints.use_uuids and gpu.uuid not in constraints.use_uuids):
+    if uuid in constraints.avoid_uuids or (constraints.use_uuids and uuid not in constraints.use_uuids):
         return Code.UUID
     return None
 
@@ -90,7 +82,7 @@ def check_room(traits: Traits, use: Use, tally: Tally, demand: Demand, *, is_mut
         return Code.SLOTS
     if is_mutex and (use.slots or tally.slots):
         return Code.EXCLUSIVE
-    if traits.memory_mib - use.memory_mib < max(tally.most_memory_mib, tally.memory_mib + demand.needed_mib):
+    if traits.memory_mib - use.memory_mib < max(tally.most_memory_mib, tally.memory_mib + demand.memory_mib):
         return Code.MEMORY
     return _check_cores(traits, use, tally, demand.cores)
 

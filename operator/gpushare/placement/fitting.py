@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from gpushare.domain.fractions import FractionMode, Grant
 from gpushare.placement import checking, policies
 from gpushare.placement.counting import NOTHING, Tally, charge_of, holding_of
-from gpushare.placement.gpus import UNUSED, Holding, Use
+from gpushare.placement.gpus import UNUSED, Holding
 from gpushare.placement.nodes import NodeState
-from gpushare.placement.policies import Candidate, Choice
+from gpushare.placement.policies import Choice
 from gpushare.placement.quotas import FREE, UNLIMITED, Charge, Quota
 from gpushare.placement.reasons import Code, Reason, build_message, whole_node
-from gpushare.placement.scoring import node_score
-from gpushare.placement.shapes import ContainerRequest, PodRequest, Policy
+from gpushare.placement.scoring import node_score, sums_of
+from gpushare.placement.shapes import ContainerRequest, PodRequest
+from gpushare.placement.weighing import Rules
 
 _MOST_CHOICES: Final = 64
 """Sets of GPUs that are tried for the containers of one pod before it counts as not fitting."""
@@ -74,11 +76,10 @@ class _Search:
         self._mode = mode
         self._request = request
         self._room = room
-        self._order = policies.order_of(request, mode.placement)
+        self._rules = Rules.of(request, mode)
         self._screened = tuple(
-            checking.check_constraints(gpu, request.constraints, mode.isolation) for gpu in node.gpus
+            checking.check_constraints(gpu.uuid, gpu.traits, request.constraints, mode.isolation) for gpu in node.gpus
         )
-        self._is_mutex = Policy.MUTEX in request.gpu_policy
         self._tried = 0
         self.reasons: tuple[Reason, ...] = ()
 
@@ -104,41 +105,38 @@ class _Search:
             rest = self._place(step + 1, after, charged)
             if rest is not None:
                 return (choice, *rest)
-        self.reasons = self.reasons or self._build_reasons(codes, len(candidates), container.gpus)
+        self.reasons = self.reasons or build_reasons(codes, len(candidates), self._request, step, len(self._node.gpus))
         return None
 
     def _find_candidates(
         self, container: ContainerRequest, tallies: _Tallies, total: Tally, codes: Counter[Code]
-    ) -> list[Candidate]:
-        """The GPUs that take a container, best first; `codes` counts why the others do not."""
+    ) -> list[int]:
+        """Positions of the GPUs that take a container, best first; `codes` counts why the others do not."""
         found = []
-        for position, (gpu, use, screened) in enumerate(
-            zip(self._node.gpus, self._node.uses, self._screened, strict=True)
-        ):
-            tally = tallies.get(position, NOTHING)
-            demand = checking.demand_of(container, gpu.traits, self._mode)
-            code = screened or checking.check_room(gpu.traits, use, tally, demand, is_mutex=self._is_mutex)
-            if code is None and not self._is_affordable(total.plus(container.kind, demand.taken_mib, demand.cores)):
-                code = Code.QUOTA
-            if code is not None:
-                codes[code] += 1
-                continue
-            before = Use(use.memory_mib + tally.memory_mib, use.cores + tally.cores, use.slots + tally.slots)
-            after = Use(before.memory_mib + demand.taken_mib, before.cores + demand.cores, before.slots + 1)
-            found.append(Candidate(position, gpu, after, before))
-        return sorted(found, key=lambda candidate: policies.build_key(candidate, self._order, self._request))
+        for position, (gpu, use) in enumerate(zip(self._node.gpus, self._node.uses, strict=True)):
+            option = self._screened[position] or self._rules.weigh(
+                container, gpu.traits, use, tallies.get(position, NOTHING)
+            )
+            if isinstance(option, Code):
+                codes[option] += 1
+            elif self._is_affordable(total.plus(container.kind, option.demand.memory_mib, option.demand.cores)):
+                found.append((option.key, position))
+            else:
+                codes[Code.QUOTA] += 1
+        if self._request.takes_last:
+            found.reverse()
+        return [position for _, position in sorted(found, key=itemgetter(0))]
 
     def _is_affordable(self, total: Tally) -> bool:
         return self._room.takes(Charge(total.most_memory_mib, total.most_cores))
 
-    def _choices(self, candidates: list[Candidate], container: ContainerRequest, tallies: _Tallies) -> Iterator[Choice]:
+    def _choices(self, candidates: list[int], container: ContainerRequest, tallies: _Tallies) -> Iterator[Choice]:
         """Sets of GPUs for a container. The kubelet hands out again what init containers had, before anything else."""
         again = [position for position, tally in tallies.items() if tally.reusable]
-        fitting = {candidate.position for candidate in candidates}
-        must = [position for position in again if position in fitting][: container.gpus]
+        must = [position for position in again if position in candidates][: container.gpus]
         if len(candidates) < container.gpus or len(must) < min(container.gpus, len(again)):
             return iter(())
-        return policies.choices(candidates, must, container.gpus, self._request, self._node.topology)
+        return policies.choices(self._node, self._request, candidates, must, container.gpus)
 
     def _take(
         self, container: ContainerRequest, choice: Choice, tallies: _Tallies, total: Tally
@@ -147,18 +145,26 @@ class _Search:
         memory = cores = 0
         for position in choice:
             demand = checking.demand_of(container, self._node.gpus[position].traits, self._mode)
-            after[position] = after.get(position, NOTHING).plus(container.kind, demand.taken_mib, demand.cores)
-            memory, cores = memory + demand.taken_mib, cores + demand.cores
+            after[position] = after.get(position, NOTHING).plus(container.kind, demand.memory_mib, demand.cores)
+            memory, cores = memory + demand.memory_mib, cores + demand.cores
         return after, total.plus(container.kind, memory, cores)
 
-    def _build_reasons(self, codes: Counter[Code], found: int, wanted: int) -> tuple[Reason, ...]:
-        """Counts in the order of the checks, so that nodes with the same GPUs in another order say the same."""
-        total = len(self._node.gpus)
-        if 0 < found < wanted:
-            codes[Code.FEW_FIT] = found
-        elif found and not codes[Code.QUOTA]:
-            codes[Code.NUMA if self._request.constraints.numa_bind else Code.FEW_FIT] = found
-        return tuple(Reason(code, codes[code], total) for code in Code if codes[code])
+
+def build_reasons(codes: Counter[Code], found: int, request: PodRequest, step: int, total: int) -> tuple[Reason, ...]:
+    """Counts in the order of the checks.
+
+    Args:
+        codes: why GPUs do not take a container.
+        found: how many take it.
+        request: of the pod.
+        step: which of its steps found no place.
+        total: GPUs of the node.
+    """
+    if 0 < found < request.steps[step].gpus:
+        codes[Code.FEW_FIT] = found
+    elif found and not codes[Code.QUOTA]:
+        codes[Code.NUMA if request.constraints.numa_bind else Code.FEW_FIT] = found
+    return tuple(Reason(code, codes[code], total) for code in Code if codes[code])
 
 
 def _build_fit(node: NodeState, mode: FractionMode, request: PodRequest, chosen: tuple[Choice, ...]) -> Fit:
@@ -171,18 +177,18 @@ def _build_fit(node: NodeState, mode: FractionMode, request: PodRequest, chosen:
             for position in choice
         )
         containers[container.name] = tuple(
-            Grant(gpu.uuid, demand.taken_mib, demand.cores, container.units) for gpu, demand in demands
+            Grant(gpu.uuid, demand.memory_mib, demand.cores, container.units) for gpu, demand in demands
         )
     kinds = {container.name: container.kind for container in request.containers}
     holding = holding_of(containers, kinds)
-    allowed = (
+    whole, used = sums_of(
         (gpu.traits, use.plus(holding.get(gpu.uuid, UNUSED)))
         for gpu, use in zip(node.gpus, node.uses, strict=True)
-        if checking.check_constraints(gpu, request.constraints, mode.isolation) is None
+        if checking.check_constraints(gpu.uuid, gpu.traits, request.constraints, mode.isolation) is None
     )
     return Fit(
         containers=containers,
-        score=node_score(allowed, request.weights, request.node_policy),
+        score=node_score(whole, used, request.weights, request.node_policy),
         holding=holding,
         charge=charge_of(containers, kinds),
     )

@@ -8,33 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
-from weakref import WeakValueDictionary
 
 from gpushare.placement.fitting import Fit, fit
+from gpushare.placement.looks import Album, Look
 from gpushare.placement.nodes import NodeState
-from gpushare.placement.quotas import UNLIMITED, Charge, Quota
+from gpushare.placement.quotas import UNLIMITED, Quota
 from gpushare.placement.reasons import Code
 from gpushare.placement.shapes import PodRequest
-
-_MOST_SHAPES: Final = 256
-"""Shapes whose answers are kept for one look."""
-
-
-class _Verdict(NamedTuple):
-    message: str | None
-    """None: it fits."""
-    score: float
-    charge: Charge
-
-
-class _Look:
-    """Nodes that are alike, and what they have answered."""
-
-    __slots__ = ("__weakref__", "verdicts")
-
-    def __init__(self) -> None:
-        self.verdicts: dict[str, _Verdict] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +32,16 @@ class FitIndex:
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeState] = {}
-        self._looks: dict[str, _Look] = {}
-        self._known: WeakValueDictionary[tuple[object, ...], _Look] = WeakValueDictionary()
-        self._own: dict[str, _Look] = {}
+        self._looks: dict[str, Look] = {}
+        self._own: dict[str, Look] = {}
         """Answers of single nodes to pods that name GPUs, or weigh what connects them."""
+        self.album = Album()
 
     def put(self, node: NodeState) -> None:
         """Takes a node, or its new state."""
         self._nodes[node.name] = node
+        self._looks[node.name] = self.album.look_of(node)
         self._own.pop(node.name, None)
-        look = node.look
-        known = self._known.get(look)
-        if known is None:
-            known = self._known[look] = _Look()
-        self._looks[node.name] = known
 
     def remove(self, name: str) -> None:
         """Forgets a node; one that is not known is no error."""
@@ -88,7 +64,7 @@ class FitIndex:
         return None if node is None else fit(node, request, room)
 
     def find(self, request: PodRequest, names: Iterable[str], room: Quota = UNLIMITED) -> Answer:
-        """Asks many nodes. The same answers as `fit` of each."""
+        """Asks many nodes. The same answers as `fit` of each; a node that does not fit anyway says nothing of the quota."""
         looks = self._own_looks() if request.is_about_certain_gpus else self._looks
         shape, answer = request.shape, Answer()
         scores, failed = answer.scores, answer.failed
@@ -97,7 +73,7 @@ class FitIndex:
             if look is None:
                 failed[name] = Code.UNKNOWN_NODE.value
                 continue
-            verdict = look.verdicts.get(shape) or self._ask(name, look, request)
+            verdict = look.verdicts.get(shape) or look.ask(self._nodes[name], request)
             if verdict.message is not None:
                 failed[name] = verdict.message
             elif room is not UNLIMITED and not room.takes(verdict.charge):
@@ -106,18 +82,10 @@ class FitIndex:
                 scores[name] = verdict.score
         return answer
 
-    def _own_looks(self) -> Mapping[str, _Look]:
+    def _own_looks(self) -> Mapping[str, Look]:
         for name in self._nodes.keys() - self._own.keys():
-            self._own[name] = _Look()
+            self._own[name] = Look(())
         return self._own
-
-    def _ask(self, name: str, look: _Look, request: PodRequest) -> _Verdict:
-        found = fit(self._nodes[name], request)
-        message = None if found.containers is not None else found.message
-        if len(look.verdicts) >= _MOST_SHAPES:
-            look.verdicts.clear()
-        verdict = look.verdicts[request.shape] = _Verdict(message, found.score, found.charge)
-        return verdict
 
     def _find_affordable(self, name: str, request: PodRequest, room: Quota, answer: Answer) -> None:
         """Asks a node once more: with a percentage of smaller GPUs, the quota may do."""

@@ -69,12 +69,6 @@ class NodeState:
         )
         return replace(self, uses=uses, pods={other: held for other, held in self.pods.items() if other != uid})
 
-    @property
-    def look(self) -> tuple[object, ...]:
-        """The same for nodes that are alike to every pod that names no GPU, in whichever order their GPUs stand."""
-        gpus = sorted((gpu.traits, use) for gpu, use in zip(self.gpus, self.uses, strict=True))
-        return (self.mode, self.is_ready, tuple(gpus))
-
 
 def _use_of(gpu: GPU, pods: Mapping[str, Holding]) -> Use:
     use = UNUSED

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from gpushare.allocation import BestEffort, Topology
 from gpushare.domain.fractions import Dialect, Placement
-from gpushare.placement.gpus import GPU, Use
+from gpushare.placement.gpus import Traits, Use
+from gpushare.placement.nodes import NodeState
 from gpushare.placement.scoring import gpu_score
 from gpushare.placement.shapes import PodRequest, Policy, Weights
 
@@ -17,17 +18,6 @@ _BEST: Final = BestEffort()
 Key: TypeAlias = tuple[float, ...]
 Choice: TypeAlias = tuple[int, ...]
 """Positions of GPUs in their node."""
-
-
-class Candidate(NamedTuple):
-    """A GPU that takes the container."""
-
-    position: int
-    gpu: GPU
-    use: Use
-    """With the container on it."""
-    before: Use
-    """Without it, but with what the pod already has there."""
 
 
 def order_of(request: PodRequest, placement: Placement) -> tuple[Policy, ...]:
@@ -46,51 +36,60 @@ def order_of(request: PodRequest, placement: Placement) -> tuple[Policy, ...]:
     return keys
 
 
-def build_key(candidate: Candidate, order: Sequence[Policy], request: PodRequest) -> Key:
-    """What to sort by, lowest first. Of equal GPUs HAMi takes the last one, Alibaba's scheduler the first."""
-    gpu, traits = candidate.gpu, candidate.gpu.traits
+def build_key(traits: Traits, before: Use, after: Use, order: Sequence[Policy], request: PodRequest) -> Key:
+    """What to sort GPUs by, lowest first.
+
+    Args:
+        traits: of the GPU.
+        before: its use, with what the pod has there already.
+        after: that with the container.
+        order: the keys, as `order_of` says.
+        request: of the pod.
+    """
     if request.dialect is Dialect.ALIYUN:
         if order[0] is Policy.BINPACK:
-            return (traits.memory_mib - candidate.before.memory_mib, gpu.index)
-        return (gpu_score(traits, candidate.use, _MEMORY_ONLY), gpu.index)
-    score = gpu_score(traits, candidate.use, request.weights)
-    parts = {
-        Policy.BINPACK: -score,
-        Policy.SPREAD: score,
-        Policy.MUTEX: candidate.before.slots,
-        # Bound and packed: from the first NUMA node on, where the others start from the last.
-        Policy.NUMA: traits.numa if order == (Policy.NUMA, Policy.BINPACK) else -traits.numa,
-    }
-    return (*(parts[word] for word in order), -traits.numa, -gpu.index)
+            return (traits.memory_mib - before.memory_mib,)
+        return (gpu_score(traits, after, _MEMORY_ONLY),)
+    parts: list[float] = []
+    for word in order:
+        if word is Policy.NUMA:
+            # Bound and packed: from the first NUMA node on, where the others start from the last.
+            is_packed = request.constraints.numa_bind and Policy.BINPACK in order
+            parts.append(traits.numa if is_packed else -traits.numa)
+        elif word is Policy.MUTEX:
+            parts.append(before.slots)
+        else:
+            score = gpu_score(traits, after, request.weights)
+            parts.append(-score if word is Policy.BINPACK else score)
+    return (*parts, -traits.numa)
 
 
 def choices(
-    candidates: Sequence[Candidate], must: Sequence[int], size: int, request: PodRequest, topology: Topology | None
+    node: NodeState, request: PodRequest, candidates: Sequence[int], must: Sequence[int], size: int
 ) -> Iterator[Choice]:
     """Sets of GPUs that suit a container, the best first, then some others that may leave more to the next container.
 
     Args:
-        candidates: best first; at least `size` of them.
-        must: positions of those that are in every set.
-        size: how many the container gets.
+        node: whose GPUs they are.
         request: of the pod.
-        topology: of the node, by positions.
+        candidates: positions, best first; at least `size` of them.
+        must: those of them that are in every set.
+        size: how many the container gets.
     """
-    positions = [candidate.position for candidate in candidates]
-    if topology is not None and Policy.TOPOLOGY in request.gpu_policy:
-        yield _closest(topology, positions, must, size)
-    for group in _groups(candidates, must, is_bound=request.constraints.numa_bind):
+    if node.topology is not None and Policy.TOPOLOGY in request.gpu_policy:
+        yield _closest(node.topology, candidates, must, size)
+    for group in _groups(node, candidates, must, is_bound=request.constraints.numa_bind):
         for first in range(max(1, len(group) - size + len(must) + 1)):
             choice = (*must, *group[first : first + size - len(must)])
             if len(choice) == size:
                 yield choice
 
 
-def _groups(candidates: Sequence[Candidate], must: Sequence[int], *, is_bound: bool) -> Iterator[list[int]]:
+def _groups(node: NodeState, candidates: Sequence[int], must: Sequence[int], *, is_bound: bool) -> Iterator[list[int]]:
     """The candidates that are not in every set anyway, where NUMA nodes bind one group for each of those."""
     groups: dict[int, list[int]] = {}
-    for candidate in candidates:
-        groups.setdefault(candidate.gpu.traits.numa if is_bound else 0, []).append(candidate.position)
+    for position in candidates:
+        groups.setdefault(node.gpus[position].traits.numa if is_bound else 0, []).append(position)
     for group in groups.values():
         if set(must) <= set(group):
             yield [position for position in group if position not in must]

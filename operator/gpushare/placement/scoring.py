@@ -1,9 +1,9 @@
-"""How full a GPU or a node is, as figures to order them by. Used by `policies` and `fitting`."""
+"""How full a GPU or a node is, as figures to order them by. Used by `policies`, `fitting` and `looks`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from gpushare.domain.fractions import Placement
 from gpushare.placement.gpus import Traits, Use
@@ -11,6 +11,30 @@ from gpushare.placement.shapes import Weights
 
 HIGHEST: Final = 10
 """What kube-scheduler takes from an extender at most."""
+
+
+class Sums(NamedTuple):
+    """Slots, compute and memory of several GPUs together: all that there is, or what is used of it."""
+
+    slots: int
+    cores: int
+    memory_mib: int
+
+    def plus(self, slots: int, cores: int, memory_mib: int) -> Sums:
+        """With something more."""
+        return Sums(self.slots + slots, self.cores + cores, self.memory_mib + memory_mib)
+
+
+NONE: Final = Sums(0, 0, 0)
+
+
+def sums_of(gpus: Iterable[tuple[Traits, Use]]) -> tuple[Sums, Sums]:
+    """What some GPUs give out, and what is used of it."""
+    whole = used = NONE
+    for traits, use in gpus:
+        whole = whole.plus(traits.slots, traits.cores, traits.memory_mib)
+        used = used.plus(use.slots, use.cores, use.memory_mib)
+    return whole, used
 
 
 def gpu_score(traits: Traits, use: Use, weights: Weights) -> float:
@@ -25,20 +49,19 @@ def gpu_score(traits: Traits, use: Use, weights: Weights) -> float:
     return HIGHEST * (slots + cores + weights.memory * use.memory_mib / traits.memory_mib)
 
 
-def node_score(gpus: Iterable[tuple[Traits, Use]], weights: Weights, policy: Placement) -> float:
+def node_score(whole: Sums, used: Sums, weights: Weights, policy: Placement) -> float:
     """0 to 10, the higher the better: how well a node with this use of the GPUs in question suits a policy.
 
     Unlike HAMi's it is taken after the pod has been placed, and only over GPUs that the pod may use.
     """
-    total = (0, 0, 0)
-    used = (0, 0, 0)
-    for traits, use in gpus:
-        total = (total[0] + traits.slots, total[1] + traits.cores, total[2] + traits.memory_mib)
-        used = (used[0] + use.slots, used[1] + use.cores, used[2] + use.memory_mib)
-    parts = [(weight, one / whole) for weight, one, whole in zip(weights, used, total, strict=True) if whole]
-    scale = sum(weight for weight, _ in parts)
-    fullness = sum(weight * part for weight, part in parts) / scale if scale else 0.0
-    fullness = min(1.0, max(0.0, fullness))
+    slots = weights.slot if whole.slots else 0
+    scale = slots + weights.core + weights.memory
+    if not (whole.cores and whole.memory_mib and scale):
+        return 0.0
+    fullness = weights.core * used.cores / whole.cores + weights.memory * used.memory_mib / whole.memory_mib
+    if slots:
+        fullness += slots * used.slots / whole.slots
+    fullness = min(1.0, max(0.0, fullness / scale))
     return HIGHEST * (fullness if policy is Placement.BINPACK else 1 - fullness)
 
 

@@ -134,6 +134,16 @@ class PodRequest:
         return len({container.tuple_of for container in self.containers}) == 1
 
     @property
+    def takes_last(self) -> bool:
+        """Which of equally good GPUs is taken: the last one by HAMi, the first one by Alibaba's scheduler."""
+        return self.dialect is Dialect.HAMI
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it comes down to one container on one GPU, so that each GPU can be judged for itself."""
+        return len(self.steps) == 1 and self.steps[0].gpus == 1 and not self.is_about_certain_gpus
+
+    @property
     def keeps_compute_apart(self) -> bool:
         """Whether pods with and without a share of compute may not meet on a node."""
         return self.dialect is Dialect.ALIYUN
