@@ -46,7 +46,10 @@ async def labelled(cluster: GpuCluster) -> dict[str, frozenset[str]]:
 
 
 async def made_of_ours(cluster: GpuCluster) -> list[str]:
-    live = [(key, await cluster.admin.get(key.kind, key.name, key.namespace)) for key in components.all_keys(NAMESPACE)]
+    keys = [
+        key for key in components.all_keys(NAMESPACE) if key.kind is not manifests.SERVICE_MONITOR
+    ]  # no such kind here
+    live = [(key, await cluster.admin.get(key.kind, key.name, key.namespace)) for key in keys]
     gpu_nodes = await cluster.admin.names(manifests.GPU_NODE)
     return sorted([str(key) for key, manifest in live if manifest] + [f"GPUNode {name}" for name in gpu_nodes])
 
@@ -59,6 +62,8 @@ async def test_everything_of_ours_goes(cluster: GpuCluster, tmp_path: Path, capl
         for node in ("gpu01", "gpu02"):
             await cluster.until_config(node, name="any")
         await cluster.until("both nodes are labelled", lambda: _all_labelled(cluster))
+        annotations = (await cluster.get(manifests.NODE, "gpu02"))["metadata"]["annotations"]
+        assert annotations[names.ANNOTATION_OPTED_OUT] == "driver"
     before = await made_of_ours(cluster)
     assert "GPUNode gpu01" in before
     assert f"DaemonSet {NAMESPACE}/{names.DAEMONSET_DEVICE_PLUGIN}" in before
@@ -67,7 +72,9 @@ async def test_everything_of_ours_goes(cluster: GpuCluster, tmp_path: Path, capl
 
     assert await made_of_ours(cluster) == []
     assert await labelled(cluster) == {"gpu01": frozenset(), "gpu02": frozenset()}
-    labels = (await cluster.get(manifests.NODE, "gpu02"))["metadata"]["labels"]
+    metadata = (await cluster.get(manifests.NODE, "gpu02"))["metadata"]
+    assert names.ANNOTATION_OPTED_OUT not in (metadata.get("annotations") or {})
+    labels = metadata["labels"]
     assert {key: value for key, value in labels.items() if key.startswith(names.PREFIX)} == {FOREIGN: "false"}
     assert await cluster.get(manifests.CLUSTER_POLICY, POLICY)
     assert await cluster.get(manifests.CONFIG_MAP, "sharing", NAMESPACE)

@@ -101,7 +101,7 @@ class Cleaning:
 
     async def _remove_labels(self) -> list[str]:
         nodes = (reading.node_of(manifest) for manifest in await self._list(manifests.NODE))
-        labelled = [node for node in nodes if node.owned]
+        labelled = [node for node in nodes if node.owned or node.opted_out]
 
         async def unlabel(node: Node) -> None:
             # Our field manager wants nothing any more, so what only it has wanted goes.
