@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gpushare.domain.fractions import FractionMode, Isolation
+from gpushare.domain.fractions import Dialect, FractionMode, Isolation
 from gpushare.placement.counting import Tally
 from gpushare.placement.gpus import Traits, Use
 from gpushare.placement.nodes import NodeState
@@ -36,7 +36,7 @@ def check_node(node: NodeState, request: PodRequest) -> Code | None:
         return Code.AGENT_NOT_READY
     if mode.dialect is not request.dialect:
         return Code.DIALECT
-    if any(container.gpus > len(node.gpus) for container in request.containers):
+    if request.most_gpus > len(node.gpus):
         return Code.FEW_DEVICES
     return _check_compute(node, mode, request)
 
@@ -45,7 +45,8 @@ def _check_compute(node: NodeState, mode: FractionMode, request: PodRequest) -> 
     """Whether the node gives out compute as the pod wants it. A GPU alone it always does."""
     if not mode.compute and any(0 < container.cores < WHOLE for container in request.containers):
         return Code.COMPUTE_NOT_SERVED
-    if request.keeps_compute_apart and mode.isolation is not Isolation.EXCLUSIVE and _is_mixed(node, request):
+    is_apart = mode.dialect is Dialect.ALIYUN and mode.isolation is not Isolation.EXCLUSIVE
+    if is_apart and _is_mixed(node, request):
         return Code.COMPUTE_MIXED
     return None
 

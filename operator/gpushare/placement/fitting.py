@@ -57,8 +57,7 @@ def fit(node: NodeState, request: PodRequest, room: Quota = UNLIMITED) -> Fit:
     """
     code = checking.check_node(node, request)
     if code is Code.FEW_DEVICES:
-        most = max(container.gpus for container in request.containers)
-        return Fit(reasons=(Reason(code, len(node.gpus), most),))
+        return Fit(reasons=(Reason(code, len(node.gpus), request.most_gpus),))
     if code is not None or node.mode is None:
         return Fit(reasons=(whole_node(code or Code.NO_FRACTIONS),))
     search = _Search(node, node.mode, request, room)

@@ -7,6 +7,7 @@ A cluster has few kinds of GPUs, each with some tens of uses, but thousands of w
 from __future__ import annotations
 
 from collections import Counter
+from operator import itemgetter
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -24,6 +25,9 @@ from gpushare.placement.weighing import Option, Rules
 
 _MOST_SHAPES: Final = 256
 """Shapes whose answers are kept for one look, and for one GPU."""
+
+_KEY: Final = itemgetter(0)
+"""Of options: by what they are compared."""
 
 
 class Verdict(NamedTuple):
@@ -82,22 +86,20 @@ class Look:
         if mode is None or checking.check_node(node, request) is not None:
             return _ask_in_full(node, request)
         judged = [card.options.get(request.shape) or card.weigh(request, mode) for card in self._cards]
-        best: Option | None = None
-        for option, _ in judged:
-            if not isinstance(option, Code) and (
-                best is None or option.key < best.key or (request.takes_last and option.key == best.key)
-            ):
-                best = option
-        if best is None:
+        options = [option for option, _ in judged if isinstance(option, Option)]
+        if not options:
             codes = Counter(option for option, _ in judged if isinstance(option, Code))
             return Verdict(build_message(build_reasons(codes, 0, request, 0, len(judged))))
+        if request.takes_last:
+            options.reverse()
+        demand = min(options, key=_KEY).demand
         whole, used = self._sums
-        if not all(is_allowed for _, is_allowed in judged):
+        # Most pods may have any GPU; what is free is not asked about here.
+        if len(options) < len(judged) and not all(is_allowed for _, is_allowed in judged):
             cards = zip(self._cards, judged, strict=True)
             whole, used = sums_of((card.traits, card.use) for card, (_, is_allowed) in cards if is_allowed)
-        used = used.plus(1, best.demand.cores, best.demand.memory_mib)
-        score = node_score(whole, used, request.weights, request.node_policy)
-        return Verdict(None, score, Charge(best.demand.memory_mib, best.demand.cores))
+        score = node_score(whole, used.plus(1, demand.cores, demand.memory_mib), request.weights, request.node_policy)
+        return Verdict(None, score, Charge(demand.memory_mib, demand.cores))
 
 
 class Album:

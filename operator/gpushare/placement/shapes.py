@@ -138,15 +138,15 @@ class PodRequest:
         """Which of equally good GPUs is taken: the last one by HAMi, the first one by Alibaba's scheduler."""
         return self.dialect is Dialect.HAMI
 
-    @property
+    @cached_property
+    def most_gpus(self) -> int:
+        """GPUs of the container that asks for most of them."""
+        return max(container.gpus for container in self.containers)
+
+    @cached_property
     def is_simple(self) -> bool:
         """Whether it comes down to one container on one GPU, so that each GPU can be judged for itself."""
         return len(self.steps) == 1 and self.steps[0].gpus == 1 and not self.is_about_certain_gpus
-
-    @property
-    def keeps_compute_apart(self) -> bool:
-        """Whether pods with and without a share of compute may not meet on a node."""
-        return self.dialect is Dialect.ALIYUN
 
     @property
     def is_on_same_gpus(self) -> bool:
@@ -163,8 +163,7 @@ class PodRequest:
         for container in self.containers:
             units = units.plus(container.kind, container.units)
             cores = cores.plus(container.kind, container.cores)
-        gpus = max(container.gpus for container in self.containers)
-        return (ContainerRequest(name="", gpus=gpus, units=units.most, cores=cores.most),)
+        return (ContainerRequest(name="", gpus=self.most_gpus, units=units.most, cores=cores.most),)
 
     @property
     def is_about_certain_gpus(self) -> bool:
