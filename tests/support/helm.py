@@ -49,6 +49,11 @@ def refusal_of(values: dict[str, Any], folder: Path) -> str:
     return got.stderr if got.returncode else ""
 
 
+def app_version() -> str:
+    """Tag of the image that the chart installs where nobody names one."""
+    return str(yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"])
+
+
 def is_hook(manifest: dict[str, Any]) -> bool:
     """Whether an object exists only while an uninstall runs."""
     return "helm.sh/hook" in manifest["metadata"].get("annotations", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -24,10 +25,10 @@ class Person:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.cluster = sandbox.cluster
-        self._kubeconfig = sandbox.kubeconfig
+        self.kubeconfig = sandbox.kubeconfig
 
     async def run_helm(self, *args: str | Path) -> str:
-        more = ("--kubeconfig", self._kubeconfig, "--namespace", helm.NAMESPACE)
+        more = ("--kubeconfig", self.kubeconfig, "--namespace", helm.NAMESPACE)
         got = await asyncio.to_thread(helm.run, *args, *more)
         assert got.returncode == 0, got.stdout + got.stderr
         return got.stdout
@@ -36,9 +37,20 @@ class Person:
         """Runs kubectl to its end, whatever that is; `typed` is its standard input."""
         program = find_kubectl("1.36")
         assert program is not None
-        line = [program, "--kubeconfig", str(self._kubeconfig), "--namespace", helm.NAMESPACE, *map(str, args)]
+        return await self.run(program, "--namespace", helm.NAMESPACE, *map(str, args), typed=typed)
+
+    async def run(self, *line: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+        """Runs a program that finds the cluster by its environment."""
+        environ = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
         return await asyncio.to_thread(
-            subprocess.run, line, input=typed, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS
+            subprocess.run,
+            line,
+            input=typed,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=WAIT_SECONDS,
         )
 
     async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
