@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench import agent, allocation, cluster, controller, figures, soak
+from bench import agent, allocation, cluster, controller, figures, fractions, soak
 
 GROUPS = {
     "agent": agent.measure,
@@ -19,6 +19,7 @@ GROUPS = {
     "sandbox": cluster.measure_sandbox,
     "fleet": cluster.measure_fleet,
     "controller": controller.measure,
+    "fractions": fractions.measure,
     "soak": soak.measure,
 }
 ONLY_BY_NAME = {"controller", "soak"}
