@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from gpushare.domain.devices import Inventory
 from gpushare.domain.pools import Pool
-from gpushare.domain.shares import ShareId, device_of
+from gpushare.domain.shares import SEPARATOR, ShareId, device_of
 from gpushare.kubelet.values import ContainerDevices
 
 if TYPE_CHECKING:
+    from gpushare.agent.fractions.reporting import Holdings
     from gpushare.domain.gpunode import ContainerAllocation
 
 
@@ -25,16 +26,26 @@ def count_allocated(holders: Iterable[ContainerDevices]) -> Mapping[str, int]:
 
 
 def build_allocations(
-    holders: Iterable[ContainerDevices], pools: Mapping[str, Pool], inventory: Inventory
+    holders: Iterable[ContainerDevices],
+    pools: Mapping[str, Pool],
+    inventory: Inventory,
+    fractions: Holdings | None = None,
 ) -> tuple[ContainerAllocation, ...]:
     """What each container holds of each GPU, in order of GPU, namespace, pod, container and resource.
 
-    An id that is offered no longer counts on its physical GPU all the same: its container still runs there.
+    An id that is offered no longer counts on its physical GPU all the same: its container still runs there. Of `fractions`,
+    what is known besides ids.
     """
     from gpushare.domain.gpunode import ContainerAllocation  # late: with everything about reporting
 
+    fractions = fractions or {}
     gpu_of = _gpus_by_device(inventory)
-    held: dict[tuple[int, str, str, str, str], list[int]] = {}
+    held: dict[tuple[int, str, str, str, str], list[int]] = {
+        (gpu_of[uuid], *place, holding.resource): []
+        for place, holding in fractions.items()
+        for uuid in holding.grants
+        if not holding.told and uuid in gpu_of
+    }
     for holder in holders:
         if holder.resource not in pools:
             continue
@@ -45,19 +56,29 @@ def build_allocations(
             key = (gpu_of[device], holder.namespace, holder.pod, holder.container, holder.resource)
             numbers = held.setdefault(key, [])
             with contextlib.suppress(ValueError):
-                number = ShareId.parse(share_id).number
-                numbers += () if number is None else (number,)
-    return tuple(
-        ContainerAllocation(
-            gpu_index=gpu,
-            namespace=namespace,
-            pod=pod,
-            container=container,
-            resource=resource,
-            shares=tuple(sorted(numbers)),
+                parsed = ShareId.parse(share_id)
+                # Units of memory are as good as each other, and many.
+                if parsed.number is not None and parsed.separator == SEPARATOR:
+                    numbers.append(parsed.number)
+    uuid_of = {gpu.index: gpu.uuid for gpu in inventory.gpus}
+    found = []
+    for (gpu, namespace, pod, container, resource), numbers in sorted(held.items()):
+        holding = fractions.get((namespace, pod, container))
+        grant = holding.grants.get(uuid_of[gpu]) if holding is not None and holding.resource == resource else None
+        found.append(
+            ContainerAllocation(
+                gpu_index=gpu,
+                namespace=namespace,
+                pod=pod,
+                container=container,
+                resource=resource,
+                shares=tuple(sorted(numbers)),
+                pod_uid=holding.pod_uid if holding is not None and grant is not None else "",
+                memory_mib=grant.memory_mib if grant is not None else 0,
+                cores=grant.cores if grant is not None else 0,
+            )
         )
-        for (gpu, namespace, pod, container, resource), numbers in sorted(held.items())
-    )
+    return tuple(found)
 
 
 def count_ghosts(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 from gpushare.domain.pools import Pool
 from gpushare.kubelet.values import PreferenceRequest
 from gpushare.sharing import responses
-from gpushare.sharing.responses import ContainerAnswer, ResponseOptions
+from gpushare.sharing.responses import ContainerAnswer, RequestRefused, ResponseOptions
 
 if TYPE_CHECKING:
+    from gpushare.agent.fractions.answering import FractionAnswers
     from gpushare.allocation.topology import Topology
 
 MOST_REMEMBERED: Final = 4096
@@ -39,6 +40,8 @@ class Answering:
         """Replaced as a whole when the configuration changes; a request in flight goes on with the old one."""
         self.ghosts: Mapping[int, int] = {}
         """Ids in use that are no longer offered, by index of their GPU; replaced as a whole."""
+        self.fractions: FractionAnswers | None = None
+        """Answers for pools of fractions; None: nobody here can know what was decided."""
         self.topology: Topology | None = None
         """How close GPUs are to each other; replaced as a whole. None: nobody knows yet."""
         self._on_allocate = on_allocate
@@ -46,6 +49,10 @@ class Answering:
 
     def allocate(self, pool: Pool, ids: Sequence[str]) -> ContainerAnswer:
         """See `kubelet.values.Answers`. Raises RequestRefused in the words of NVIDIA's device plugin."""
+        if pool.fractions is not None:
+            found = self._need_fractions().allocate(pool, tuple(ids), self.options)
+            self._on_allocate()
+            return found
         known = self._known(pool, self.options)
         key = tuple(ids)
         answer = known.answers.get(key)
@@ -58,10 +65,19 @@ class Answering:
 
     def prefer(self, pool: Pool, request: PreferenceRequest) -> Sequence[str]:
         """See `kubelet.values.Answers`. Empty where nothing fits, which leaves the choice to the kubelet."""
+        if pool.fractions is not None:
+            return self._need_fractions().prefer(pool, request)
         from gpushare.allocation import preferring  # late: nobody asks before the first list is out
 
         available, must_include, size = request.available, request.must_include, request.size
         return preferring.choose(pool, available, must_include, size, topology=self.topology, ghosts=self.ghosts)
+
+    def _need_fractions(self) -> FractionAnswers:
+        if self.fractions is None:
+            raise RequestRefused(
+                "this agent cannot ask a cluster what its scheduler has decided, so it gives out no fraction"
+            )
+        return self.fractions
 
     def _known(self, pool: Pool, options: ResponseOptions) -> _Answered:
         known = self._answered.get(pool.resource)

@@ -15,6 +15,7 @@ from gpushare.api import parsing
 from gpushare.api.parsing import ParsedSharing
 from gpushare.api.sharing import SharingConfig
 from gpushare.domain.devices import Inventory
+from gpushare.domain.fractions import FractionMode
 from gpushare.domain.pools import Pool
 from gpushare.errors import Problem
 from gpushare.host.files import HostFiles
@@ -52,6 +53,8 @@ class Decision:
     """Why the assigned configuration is not the one in force."""
     notes: tuple[Problem, ...] = ()
     """What is to be said about the one that is."""
+    fractions: FractionMode | None = None
+    """How parts of GPUs are given out; None: they are not."""
 
     @property
     def revision(self) -> str | None:
@@ -67,6 +70,7 @@ class _Candidate:
     settings: Settings
     responses: ResponseOptions
     pools: Mapping[str, Pool]
+    fractions: FractionMode | None = None
     problems: tuple[Problem, ...] = field(default=())
     notes: tuple[Problem, ...] = field(default=())
 
@@ -147,6 +151,7 @@ class Decider:
             settings=settled,
             responses=responses,
             pools=built.pools,
+            fractions=built.fractions,
             problems=problems,
             notes=(*(missing if not is_required else ()), *warnings, *about_devices),
         )
@@ -169,6 +174,7 @@ def _decision(
         settings=candidate.settings,
         responses=candidate.responses,
         pools={**candidate.pools, **empty},
+        fractions=candidate.fractions,
         refusal=refusal,
         notes=candidate.notes,
     )

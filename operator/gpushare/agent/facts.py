@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gpushare.agent import allocations
 from gpushare.agent.deciding import Decision
@@ -15,6 +16,9 @@ from gpushare.errors import Problem
 from gpushare.kubelet.counting import Counts as KubeletCounts
 from gpushare.kubelet.lifecycle import Standing
 from gpushare.kubelet.values import ContainerDevices
+
+if TYPE_CHECKING:
+    from gpushare.agent.fractions.reporting import Holdings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,8 @@ class Facts:
     streams: Mapping[str, int] = field(default_factory=dict)
     """How many clients follow the list of each resource."""
     counts: Counts = field(default_factory=Counts)
+    fractions: Holdings = field(default_factory=dict)
+    """What is known besides ids of those who hold parts of GPUs."""
 
 
 def build_resources(pools: Mapping[str, Pool], holders: Iterable[ContainerDevices]) -> tuple[ResourceStatus, ...]:

@@ -30,6 +30,8 @@ class HolderWatch:
         """In order of namespace, pod and container."""
         self.is_current = False
         """Whether the kubelet answered when it was last asked."""
+        self.is_awaited = False
+        """Whether somebody waits for what is read: then there is no pause between two readings."""
         self._socket = socket
         self._executor = executor
         self._on_read = on_read
@@ -55,7 +57,8 @@ class HolderWatch:
             self._on_read()
             if self.holders != before:
                 self._on_change()
-            await asyncio.sleep(PAUSE_SECONDS)
+            if not self.is_awaited:
+                await asyncio.sleep(PAUSE_SECONDS)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._allocated.wait()

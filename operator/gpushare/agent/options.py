@@ -27,6 +27,7 @@ _HEALTH = (
     "",
 )
 KUBELET_SOCKET = "/var/lib/kubelet/device-plugins/kubelet.sock"
+HAMI_CORE_LIBRARY = "/usr/local/vgpu/libvgpu.so"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,8 @@ class AgentOptions:
     cdi_feature_flags: tuple[str, ...] = ()
     cdi_disable_hooks: tuple[str, ...] = ()
     health_checks: HealthChecks = HealthChecks()
+    hami_core_library: str = HAMI_CORE_LIBRARY
+    """Path on the host where an administrator puts HAMi's library."""
     node_name: str = ""
     kubeconfig: str = ""
     metrics_port: int = 0

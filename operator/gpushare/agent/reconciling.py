@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from gpushare.agent import allocations
 from gpushare.agent.deciding import Assignment, Decider, Decision
@@ -16,6 +16,9 @@ from gpushare.domain.devices import Inventory
 from gpushare.errors import Problem
 from gpushare.host.state import LastGood
 from gpushare.kubelet.values import ContainerDevices
+
+_NAMED: Final = 5
+"""How many pods a refusal names."""
 
 T = TypeVar("T")
 
@@ -95,7 +98,7 @@ class Reconciler:
         problems = tuple(
             Problem(
                 path="gpushare.onShrink",
-                message=f"{in_use} of {name} are in use and only {offered} would be left; delete pods first",
+                message=f"{in_use} of {name} are in use{_by(holders, name)} and only {offered} would be left; delete pods first",
             )
             for name, (in_use, offered) in sorted(beyond.items())
         )
@@ -112,6 +115,15 @@ class Reconciler:
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+
+
+def _by(holders: Iterable[ContainerDevices], resource: str) -> str:
+    """The pods that hold it, a few of them by name: those that people may have to delete."""
+    pods = sorted(
+        {f"{holder.namespace}/{holder.pod}" for holder in holders if holder.resource == resource and holder.ids}
+    )
+    more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
+    return f" by {', '.join(pods[:_NAMED])}{more}" if pods else ""
 
 
 def _differs(one: LastGood | None, other: LastGood) -> bool:

@@ -32,7 +32,7 @@ def build_status(facts: Facts) -> dict[str, Any]:
         *facts.link_problems,
     )
     cuda = inventory.cuda_version
-    held = allocations.build_allocations(facts.holders, facts.pools, inventory)
+    held = allocations.build_allocations(facts.holders, facts.pools, inventory, facts.fractions)
     status: dict[str, Any] = {
         "summary": Summary(
             gpus=len(inventory.gpus),
@@ -48,6 +48,8 @@ def build_status(facts: Facts) -> dict[str, Any]:
         _ALLOCATIONS: _regrouped((one.gpu_index, _holder(one)) for one in held),
         "conditions": [condition.to_json() for condition in build_conditions(facts)],
     }
+    if facts.decision.fractions is not None:
+        status["fractions"] = facts.decision.fractions.to_json()
     if facts.decision.revision is not None:
         status["appliedRevision"] = facts.decision.revision
     return truncated(status)
@@ -137,4 +139,6 @@ def _holder(allocation: ContainerAllocation) -> dict[str, Any]:
     }
     if allocation.shares:
         container["shares"] = list(allocation.shares)
+    known = {"podUID": allocation.pod_uid, "memoryMiB": allocation.memory_mib, "cores": allocation.cores}
+    container |= {key: value for key, value in known.items() if value}
     return container

@@ -31,6 +31,7 @@ from gpushare.nvml.port import Nvml
 if TYPE_CHECKING:
     # Everything about reporting is loaded where it is used: after the first list, which the kubelet is waiting for.
     from gpushare.agent.describing import Describer
+    from gpushare.agent.fractions.running import Fractions
     from gpushare.domain.manifests import Manifest
     from gpushare.kube.cluster import Cluster
 
@@ -86,6 +87,8 @@ class Agent:
         self._pools = ServingPools(self._kubelet(), self._answering, self._executor, log, on_change=self._see_standings)
         self._describer: Describer | None = None
         """None until it is needed: most nodes have no CDI."""
+        self._fractions: Fractions | None = None
+        """None until it is needed: most nodes give out whole GPUs or equal shares."""
         self._reconciler = Reconciler(
             Decider(options, self._files),
             self._serve,
@@ -113,6 +116,8 @@ class Agent:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+            if self._fractions is not None:
+                await self._fractions.end()
             await asyncio.gather(self._pools.stop(), self._devices.close(), self._memory.close())
             # Without waiting: a call to a kubelet that hangs may take some seconds yet.
             self._executor.shutdown(wait=False)
@@ -163,6 +168,10 @@ class Agent:
         if decision.responses.uses_cdi or self._describer is not None:
             describe = self._need_describer().describe
             decision = await self._loop.run_in_executor(self._executor, describe, decision, inventory)
+        if self._cluster is not None and (decision.fractions is not None or self._fractions is not None):
+            fractions = self._need_fractions(self._cluster)
+            decision = await fractions.apply(decision, inventory)
+            self._answering.fractions = fractions.answers
         self._answering.options = decision.responses
         await self._pools.apply(await self._mps.offerable(decision.pools))
         return decision
@@ -173,6 +182,25 @@ class Agent:
 
             self._describer = Describer(self._options, self._files, self._log)
         return self._describer
+
+    def _need_fractions(self, cluster: Cluster) -> Fractions:
+        if self._fractions is None:
+            from gpushare.agent.fractions.running import Fractions, Surroundings
+            from gpushare.host.hami_core import HamiCore
+
+            around = Surroundings(
+                cluster=cluster,
+                node=self._options.node_name,
+                library=HamiCore(self._files, self._options.hami_core_library),
+                holders=self._holders,
+                executor=self._executor,
+                log=self._log,
+            )
+            self._fractions = Fractions(
+                around, on_change=self._wake.set, on_news=lambda: self._telling.report(urgent=True)
+            )
+            self._telling.fractions = self._fractions
+        return self._fractions
 
     async def _watch_host(self) -> None:
         await self._served.wait()
@@ -191,7 +219,10 @@ class Agent:
 
     def _see_holders(self) -> None:
         self._count_ghosts()
-        self._telling.report()
+        if self._fractions is not None:
+            self._fractions.see_holders()
+        # Of fractions, a scheduler waits for the news.
+        self._telling.report(urgent=self._fractions is not None and self._fractions.answers is not None)
 
     def _count_ghosts(self) -> None:
         if self._devices.inventory is not None:

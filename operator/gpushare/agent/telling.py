@@ -18,6 +18,7 @@ from gpushare.agent.serving_pools import ServingPools
 if TYPE_CHECKING:
     # Everything about reporting is loaded where it is used: after the first list, which the kubelet is waiting for.
     from gpushare.agent.facts import Facts
+    from gpushare.agent.fractions.running import Fractions
     from gpushare.agent.publishing import Publisher
 
 
@@ -38,6 +39,8 @@ class Telling:
     def __init__(self, parts: Parts, log: logging.Logger) -> None:
         self.publisher: Publisher | None = None
         """None: there is no cluster to tell."""
+        self.fractions: Fractions | None = None
+        """None: this node gives out none."""
         self._parts = parts
         self._log = log
         self._decided_on: Assignment | None = None
@@ -88,6 +91,7 @@ class Telling:
             labels=self._labels,
             troubles=self._parts.devices.troubles,
             streams=self._parts.pools.streams,
+            fractions=self.fractions.holdings() if self.fractions is not None else {},
             counts=Counts(errors=self._parts.devices.errors, reloads=self._reloads, kubelet=self._parts.pools.counts),
         )
 

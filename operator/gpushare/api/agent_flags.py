@@ -148,6 +148,11 @@ FLAGS: Final = (
         help="how devices are found: auto or nvml; default auto",
     ),
     # Ours.
+    flag(
+        "hami-core-library",
+        "HAMI_CORE_LIBRARY",
+        help="HAMi's library on the host, where it isolates fractions; default /usr/local/vgpu/libvgpu.so",
+    ),
     flag("node-name", names.ENV_NODE_NAME, help="the node in the cluster; needed where there is one"),
     flag("kubeconfig", "KUBECONFIG", help="for trying by hand; default: the pod's own account, or no cluster"),
     flag("metrics-port", names.ENV_METRICS_PORT, read=port, help="of metrics and health; 0: none; default 0"),
