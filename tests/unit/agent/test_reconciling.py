@@ -45,6 +45,8 @@ class Passes:
     def __init__(self, folder: Path) -> None:
         self.pools = Pools()
         self.in_use: list[int] = [0]
+        self.pods = 0
+        """How many pods hold them, one each; 0: one pod holds all."""
         files = HostFiles(folder)
         self.executor = ThreadPoolExecutor(1)
         self.memory = Memory(StateFile(folder / "state.json", LOG), self.executor)
@@ -58,8 +60,13 @@ class Passes:
 
     async def read_holders(self) -> Sequence[ContainerDevices]:
         count = self.in_use.pop(0) if len(self.in_use) > 1 else self.in_use[0]
-        ids = tuple(f"{gpu(0).uuid}::{number}" for number in range(count))
-        return (ContainerDevices(namespace="n", pod="p", container="c", resource=GPU, ids=ids),)
+        ids = [f"{gpu(0).uuid}::{number}" for number in range(count)]
+        if not self.pods:
+            return (ContainerDevices(namespace="n", pod="p", container="c", resource=GPU, ids=tuple(ids)),)
+        return tuple(
+            ContainerDevices(namespace="n", pod=f"p{number}", container="c", resource=GPU, ids=(one,))
+            for number, one in enumerate(ids)
+        )
 
     async def close(self) -> None:
         await self.memory.close()
@@ -102,5 +109,19 @@ async def test_shrinking_counts_after_a_restart_too(tmp_path: Path) -> None:
     decision = await passes.reconciler.reconcile(assigned(2, refuse=True), t4s(2))
 
     assert passes.pools.applied == [8]
-    assert "5 of nvidia.com/gpu are in use and only 4 would be left" in decision.refusal[0].message
+    text = "5 of nvidia.com/gpu are in use by n/p and only 4 would be left; delete pods first"
+    assert text in decision.refusal[0].message
+    await passes.close()
+
+
+async def test_refused_shrink_names_pods(tmp_path: Path) -> None:
+    """People are told whom to delete; of many, a few."""
+    passes = Passes(tmp_path)
+    passes.pods = 8
+    await passes.reconciler.reconcile(assigned(4), t4s(2))
+    passes.in_use = [8]
+
+    decision = await passes.reconciler.reconcile(assigned(2, refuse=True), t4s(2))
+
+    assert "in use by n/p0, n/p1, n/p2, n/p3, n/p4 and 3 more and only" in decision.refusal[0].message
     await passes.close()
