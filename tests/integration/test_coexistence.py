@@ -105,15 +105,34 @@ async def test_same_namespace(cluster: GpuCluster, program: LeanCluster) -> None
     nvidia = NvidiaOperator(program, NAMESPACE)
     await nvidia.lead(_now())
     await cluster.apply_policy()
-    async with cluster.controller("--resync-seconds=3"):
+    async with cluster.controller():
         await cluster.until_condition("Conflict", "True", saying="scale it down")
         await cluster.quiet()
         assert not await is_ours(cluster)
         assert await cluster.admin.get(manifests.GPU_NODE, "gpu01") is None
 
         await nvidia.lead("2026-01-01T00:00:00.000000Z")
+        await relabel(cluster, {f"{names.PREFIX}anything": "happens"})
         await cluster.until_condition("Conflict", "False")
         await cluster.until("a DaemonSet of ours", lambda: is_ours(cluster))
+
+
+async def test_it_comes_back(cluster: GpuCluster, program: LeanCluster) -> None:
+    """A DaemonSet that NVIDIA's operator takes back, because somebody has scaled it up again, is not taken once more."""
+    nvidia = NvidiaOperator(program, NAMESPACE)
+    policy = await cluster.apply_policy()
+    async with cluster.controller():
+        await cluster.until("a DaemonSet of ours", lambda: is_ours(cluster))
+        await cluster.quiet()
+        cluster.writes.clear()
+
+        await nvidia.lead(_now())
+        await nvidia.take(policy)
+        await cluster.until_condition("Conflict", "True", saying="at work in namespace")
+        await cluster.quiet()
+
+    assert not await is_ours(cluster)
+    assert cluster.writes_to("daemonsets", "nodes", "gpunodes") == []
 
 
 async def test_same_policy_elsewhere(cluster: GpuCluster, program: LeanCluster) -> None:

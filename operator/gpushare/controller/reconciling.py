@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
+from gpushare.controller import rivals
 from gpushare.controller.effects import Effects
 from gpushare.controller.pacing import Pace
 from gpushare.controller.searching import ConfigMapSearch
@@ -15,7 +16,7 @@ from gpushare.domain.events import EventNote, EventType
 from gpushare.errors import ClusterRefused, Conflict, GpuShareError
 from gpushare.kube.cluster import Cluster
 from gpushare.kube.events import EventPoster
-from gpushare.plan import policies
+from gpushare.plan import conflicts, policies
 from gpushare.plan.build import Plan, build_blocked, build_plan
 from gpushare.plan.events import Standing
 from gpushare.plan.status import PolicyStatus
@@ -25,6 +26,9 @@ _STATUS_SECONDS = 1.0
 _STATUS_BURST = 30
 """What a person types, change after change, is answered at once; a long roll-out is what must be paced."""
 
+
+_RIVAL_SECONDS = 20.0
+"""How often NVIDIA's operator is looked for again where it was found: people scale it down and wait for us."""
 
 Request = Callable[[str, float], None]
 """Asks for another pass: why, and in how many seconds."""
@@ -69,7 +73,7 @@ class Reconciler:
         await self.search.look_for(policies.missing_config_map(self._store.snapshot()))
         self._store.config_maps_elsewhere = tuple(self.search.found)
         self._effects.see_contention()
-        plan = build_plan(self._store.snapshot(), _now(), self._standing)
+        plan = await self._decide()
         if plan.wake_seconds is not None:
             self._request("grace", plan.wake_seconds)
         self._follow(plan.active)
@@ -85,6 +89,16 @@ class Reconciler:
             self._log.info("writes failed", extra={"count": len(failures)})
             # A conflict solves itself by the next pass, the others may not.
             raise min(failures, key=lambda failure: isinstance(failure, Conflict))
+
+    async def _decide(self) -> Plan:
+        plan = build_plan(self._store.snapshot(), _now(), self._standing)
+        # NVIDIA's operator may have started since the last resync and taken back what is its, or may be gone by now.
+        if plan.takes_over or conflicts.awaits_nvidia_operator(self._store.snapshot()):
+            await rivals.look(self._cluster, self._store)
+            plan = build_plan(self._store.snapshot(), _now(), self._standing)
+        if conflicts.awaits_nvidia_operator(self._store.snapshot()):
+            self._request("nvidia", _RIVAL_SECONDS)
+        return plan
 
     def _follow(self, policy: str) -> None:
         if policy != self._active:

@@ -1,4 +1,7 @@
-"""Looks whether NVIDIA's operator is at work: it renews a Lease as long as it is. Called by `syncing`."""
+"""Looks whether NVIDIA's operator is at work: it renews a Lease as long as it is.
+
+Called by `syncing`, and by `reconciling` before something is taken over.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from gpushare import names
+from gpushare.controller.snapshotting import Store
 from gpushare.domain import manifests
 from gpushare.errors import ClusterRefused
 from gpushare.kube.cluster import Cluster
@@ -14,6 +18,13 @@ from gpushare.kube.cluster import Cluster
 FRESH_SECONDS: Final = 60.0
 """It renews every few seconds; more than that only where clocks differ. Afterwards it is gone, whatever it left behind."""
 _ABSENT: Final = frozenset({403, 404})
+
+
+async def look(cluster: Cluster, store: Store) -> None:
+    """Brings the store up to date: our namespace, and those from which a policy says that it is followed."""
+    policies = store.snapshot().policies
+    namespaces = {store.settings.namespace, *(policy.namespace for policy in policies if policy.namespace)}
+    store.nvidia_operators = await find_nvidia_operators(cluster, namespaces)
 
 
 async def find_nvidia_operators(

@@ -11,14 +11,12 @@ from gpushare.controller.snapshotting import LISTED, WATCHED, Store
 from gpushare.domain import manifests
 from gpushare.errors import ClusterRefused, ClusterUnavailable
 from gpushare.kube.cluster import Cluster
-from gpushare.plan import conflicts, reading
+from gpushare.plan import reading
 
 _WATCH_SECONDS: Final = 5.0
 """How long a watch may take to tell what a list has shown."""
 _RIGHTS_SECONDS: Final = 30.0
 """How often missing rights are asked for again: somebody may be installing them."""
-_RIVAL_SECONDS: Final = 20.0
-"""How often it is looked for again where it was found: people scale it down and wait for us."""
 _ABSENT: Final = frozenset({403, 404})
 """What the API server answers where there is no such kind, or where we may not see it."""
 
@@ -50,7 +48,7 @@ class Syncing:
         try:
             self._store.gpu_clusters = await self._list_gpu_clusters()
             await self._see_all()
-            await self._see_nvidia_operators()
+            await rivals.look(self._cluster, self._store)
             self._store.pod_security = await self._read_pod_security()
             self._store.service_monitors = await self._see_service_monitors()
         except (ClusterRefused, ClusterUnavailable) as error:
@@ -96,14 +94,6 @@ class Syncing:
             self._store.see_written(manifest)
         self._store.drop_others(LISTED.kind, frozenset(item["metadata"]["name"] for item in found), since)
         return True
-
-    async def _see_nvidia_operators(self) -> None:
-        """In our namespace, and where a policy says that it is followed from."""
-        policies = self._store.snapshot().policies
-        namespaces = {self._store.settings.namespace, *(policy.namespace for policy in policies if policy.namespace)}
-        self._store.nvidia_operators = await rivals.find_nvidia_operators(self._cluster, namespaces)
-        if conflicts.awaits_nvidia_operator(self._store.snapshot()):
-            self._request(_RIVAL_SECONDS)
 
     async def _list_gpu_clusters(self) -> tuple[str, ...]:
         try:

@@ -17,6 +17,9 @@ from gpushare.plan.snapshot import AgentPod, Node
 _CRASHES: Final = frozenset({"CrashLoopBackOff"})
 """Troubles that stand in the log of the pod; all others stand in its description."""
 
+_PAUSED: Final = "paused-for-"
+"""How values of deploy labels begin that managers of NVIDIA's set for a while, and leave behind when they fail."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
@@ -76,6 +79,11 @@ def condition_of(node: Node, agent: Agent | None) -> Condition:
             f"label {names.LABEL_DEPLOY_DEVICE_PLUGIN} keeps the agent away from {node.name}: "
             "its GPUs are not offered, and what was reported is outdated"
         )
+        if (value := node.labels.get(names.LABEL_DEPLOY_DEVICE_PLUGIN, "")).startswith(_PAUSED):
+            message += (
+                f". Its value {value} is that of a MIG or driver manager at work; where none is any more: "
+                f"kubectl label node {node.name} --overwrite {names.LABEL_DEPLOY_DEVICE_PLUGIN}=true"
+            )
         return Condition(type=AGENT_READY, status="False", reason="NotDeployed", message=message)
     if agent.ready:
         return Condition(

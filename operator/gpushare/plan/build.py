@@ -64,6 +64,8 @@ class Plan:
     """To be given to the next pass."""
     unshown: Mapping[str, str] = field(default_factory=dict)
     """`Snapshot.unshown` of the next pass."""
+    takes_over: bool = False
+    """An object is there that somebody else has made, and will be ours: to be looked at twice."""
     wake_seconds: float | None = None
     """When there will be something to do though nothing is seen; None: never."""
 
@@ -77,6 +79,7 @@ class _Acted:
     pod_security: Mapping[str, str] | None = None
     fleet: Fleet = field(default_factory=Fleet)
     prune: tuple[LiveObject, ...] = ()
+    takes_over: bool = False
     catalog: Catalog | None = None
     """None: the policy was not acted upon, and everything stays as it is."""
 
@@ -123,6 +126,7 @@ def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> 
         events=posted,
         standing=standing,
         unshown=acted.fleet.unshown if acted.catalog is not None else snapshot.unshown,
+        takes_over=acted.takes_over,
         wake_seconds=acted.fleet.wake_seconds,
     )
 
@@ -176,6 +180,7 @@ def _act(snapshot: Snapshot, active: Policy, now: str) -> _Acted:
         pod_security=podsecurity.build_change(snapshot.pod_security, policy),
         fleet=whole,
         prune=pruning.build_prune(snapshot.objects, wanted=keys, held=components.STATES if built.problems else ()),
+        takes_over=any(item.key in keys and not item.managed for item in snapshot.objects),
         catalog=catalog,
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from gpushare import names
@@ -23,6 +24,7 @@ _PERSON: Final = "kubectl"
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
+@lru_cache(maxsize=4096)
 def is_feature(key: str) -> bool:
     """Whether a label of this name tells of an NVIDIA GPU, in one of the forms that node feature discovery may be set to."""
     return _FEATURE.fullmatch(key) is not None

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
+from gpushare import names
 from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import CONFIG_APPLIED, MPS_READY, Config, GPUNode
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import wording
 from gpushare.plan.agents import Agent
 from gpushare.plan.snapshot import Rollout
+
+_NO_NODE: Final = (
+    f"no node is there to run a configuration: none has one of the labels {', '.join(names.LABELS_NFD_GPU)} "
+    f"of node feature discovery, or {names.LABEL_PRESENT} as a person writes it, with the value true"
+)
 
 
 class Phase(StrEnum):
@@ -108,7 +115,7 @@ class Summary:
 
     def _head(self, others: str = "") -> str:
         if not self.total:
-            return "no node is there to run a configuration"
+            return _NO_NODE
         head = f"applied on {self.applied} of {wording.counted(self.total, 'GPU node')}"
         head += f" ({others})" if others else ""
         return f"{head}: {self.running}" if self.running else head

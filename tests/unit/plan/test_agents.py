@@ -89,5 +89,16 @@ def test_kept_away() -> None:
     condition = _condition(next(gpu_node for gpu_node in found.gpu_nodes if gpu_node.name == "gpu02"))
     assert (condition.status, condition.reason) == ("False", "NotDeployed")
     assert names.LABEL_DEPLOY_DEVICE_PLUGIN in condition.message
+    assert "kubectl" not in condition.message
     rolled_out = condition_of(found, "RolledOut")
     assert (rolled_out.status, rolled_out.message) == ("True", "applied on 1 of 1 GPU node: unshared on 1 node")
+
+
+def test_left_paused() -> None:
+    """A manager that failed in the middle of its work leaves its word behind; how to take it away is said."""
+    paused = node(**{names.LABEL_DEPLOY_DEVICE_PLUGIN: "paused-for-mig-change"})
+
+    found, _ = settle(snapshot(paused))
+
+    remedy = "kubectl label node gpu01 --overwrite nvidia.com/gpu.deploy.device-plugin=true"
+    assert _condition(found.gpu_nodes[0]).message.endswith(remedy)
