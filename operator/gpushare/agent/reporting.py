@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from gpushare.agent import allocations
+from gpushare.agent.closeness import with_closeness
 from gpushare.agent.conditions import build_conditions
 from gpushare.agent.facts import Facts, build_resources, find_overuse, find_waiting
 from gpushare.domain.devices import GPU, Health, Inventory, MigInstance
@@ -50,6 +51,7 @@ def build_status(facts: Facts) -> dict[str, Any]:
     }
     if facts.decision.fractions is not None:
         status["fractions"] = facts.decision.fractions.to_json()
+        status["devices"] = with_closeness(status["devices"], inventory)
     if facts.decision.revision is not None:
         status["appliedRevision"] = facts.decision.revision
     return truncated(status)

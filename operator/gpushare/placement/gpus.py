@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from gpushare.allocation import Topology
+from gpushare.allocation.topology import Scores
 from gpushare.domain.fractions import Dialect, FractionMode, Isolation
 
 _NO_NUMA: Final = -1
@@ -78,6 +80,22 @@ def read_gpus(devices: Iterable[Mapping[str, Any]], mode: FractionMode, cordoned
     """
     parts = (device for device in devices if not device.get("migEnabled") and device.get("memoryMiB"))
     return tuple(sorted((_read_gpu(device, mode, cordoned) for device in parts), key=lambda gpu: gpu.index))
+
+
+def read_topology(devices: Sequence[Mapping[str, Any]], gpus: Iterable[GPU]) -> Topology | None:
+    """How close some of the devices are to each other, by their positions; None where the agent does not tell."""
+    places = {device["uuid"]: place for place, device in enumerate(devices)}
+    chosen = [places[gpu.uuid] for gpu in gpus]
+    rows = [devices[place].get("closeness", ()) for place in chosen]
+    if not rows or any(len(row) <= max(chosen) for row in rows):
+        return None
+    return _topology_of(tuple(tuple(row[place] for place in chosen) for row in rows))
+
+
+@lru_cache(maxsize=1024)
+def _topology_of(scores: Scores) -> Topology:
+    """The same object for equal figures, which all nodes with the same board have."""
+    return Topology.from_pair_scores(scores)
 
 
 def _read_gpu(device: Mapping[str, Any], mode: FractionMode, cordoned: Container[str]) -> GPU:

@@ -10,7 +10,7 @@ from gpushare import names
 from gpushare.allocation import Topology
 from gpushare.domain.fractions import FractionMode
 from gpushare.domain.gpunode import AGENT_READY, GPUNode
-from gpushare.placement.gpus import GPU, UNUSED, Holding, Use, read_gpus
+from gpushare.placement.gpus import GPU, UNUSED, Holding, Use, read_gpus, read_topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class NodeState:
     """By position in `gpus`: what all pods together take."""
     pods: Mapping[str, Holding] = field(default_factory=dict)
     """By uid. What they hold of GPUs that are gone stands here too, and counts again once such a GPU is back."""
-    topology: Topology | None = field(default=None, compare=False)
+    topology: Topology | None = None
     """By positions in `gpus`; None: the agent did not tell."""
 
     @classmethod
@@ -47,6 +47,7 @@ class NodeState:
             gpus=gpus,
             uses=tuple(_use_of(gpu, pods) for gpu in gpus),
             pods=pods,
+            topology=read_topology(status.devices, gpus),
         )
 
     def with_pod(self, uid: str, holding: Holding) -> Self:

@@ -24,7 +24,7 @@ from gpushare.scheduler.limits import Limits
 from gpushare.scheduler.pods import SeenPod
 
 _KINDS: Final = (manifests.NODE, manifests.GPU_NODE, manifests.POD, manifests.RESOURCE_QUOTA)
-_DEVICE_FIELDS: Final = ("index", "uuid", "product", "memoryMiB", "numaNode", "health", "migEnabled", "mig")
+_DEVICE_FIELDS: Final = ("index", "uuid", "product", "memoryMiB", "numaNode", "health", "migEnabled", "closeness")
 _RETRY_SECONDS: Final = 1.0
 
 
@@ -63,13 +63,16 @@ class Following:
             group.create_task(self._follow(manifests.POD, self._trim_pod, self._sync_pods, self._see_pod, pods.BOUND))
             group.create_task(self._follow(manifests.RESOURCE_QUOTA, _trim_quota, self._limits.sync, self._limits.see))
 
-    async def read_pods(self) -> None:
-        """Takes the pods that are bound at this moment: a new leader must know of the last one that the old one bound.
+    async def catch_up(self, changed_hands: bool) -> None:  # noqa: FBT001 - the shape of `Leading.prepare`
+        """Returns once all is known that a leader must know. A watch may not have told yet of the last pod that another bound.
 
         Raises:
             ClusterUnavailable: as `Cluster.list`.
             ClusterRefused: as `Cluster.list`.
         """
+        await self.wait()
+        if not changed_hands:
+            return
         listed = await self._cluster.list(manifests.POD, fields=pods.BOUND, trim=self._trim_pod)
         for pod in listed.items:
             self._books.see_pod(SeenPod.of(pod))
