@@ -198,8 +198,8 @@ def _merge(target: Any, body: Any, *, by_type: bool) -> Any:
 
 
 def _selects(fields: str, manifest: Manifest) -> bool:
-    """Whether a field selector of inequalities (`spec.nodeName!=,status.phase!=Failed`) lets an object through."""
-    for term in filter(None, fields.split(",")):
+    """Whether a field selector lets an object through; of its terms, only inequalities (`status.phase!=Failed`) count."""
+    for term in (term for term in fields.split(",") if "!=" in term):
         path, _, refused = term.partition("!=")
         value: Any = manifest
         for part in path.split("."):

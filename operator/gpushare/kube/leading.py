@@ -46,13 +46,19 @@ class Lease:
         self._identity = identity
         self.holder = ""
         """Who led when we last looked: ourselves, another replica, or nobody that we know of."""
+        self.looked = asyncio.Event()
+        """Set once the Lease was read for the first time."""
         self._log = log
         self._now = now
         self._seen: tuple[str, float] = ("", 0.0)
         """Version of somebody else's Lease, and when we first saw it by our own clock, since theirs may be wrong."""
 
-    async def acquire(self) -> None:
-        """Returns when we lead. A Lease that nobody holds, or that was ours before a restart, is taken at once."""
+    async def acquire(self) -> bool:
+        """Returns when we lead. A Lease that nobody holds, or that was ours before a restart, is taken at once.
+
+        Returns:
+            Whether another replica led until now.
+        """
         told = ""
         while True:
             try:
@@ -62,7 +68,7 @@ class Lease:
             else:
                 if holder == self._identity:
                     self._log.info("leading", extra={"lease": self._name})
-                    return
+                    return bool(told)
                 if holder != told:
                     self._log.info("another replica leads", extra={"holder": holder})
                     told = holder
@@ -101,6 +107,7 @@ class Lease:
 
     async def _look(self) -> str:
         self.holder = await self._try()
+        self.looked.set()
         return self.holder
 
     async def _try(self) -> str:

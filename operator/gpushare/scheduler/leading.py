@@ -11,6 +11,7 @@ from gpushare.kube.backoff import Backoff
 from gpushare.kube.leading import Lease
 
 _SEPARATOR = "@"
+_LOOK_SECONDS = 0.2
 
 
 def build_identity(name: str, address: str) -> str:
@@ -25,7 +26,7 @@ class Leading:
         self,
         lease: Lease | None,
         *,
-        prepare: Callable[[], Awaitable[None]],
+        prepare: Callable[[bool], Awaitable[None]],
         resign: Callable[[], Awaitable[None]],
         log: logging.Logger,
     ) -> None:
@@ -33,7 +34,8 @@ class Leading:
 
         Args:
             lease: the one that all replicas want.
-            prepare: reads what the last leader may have decided in its last moment.
+            prepare: waits until all is known that there is; told whether another replica led until now, which may have
+                decided something in its last moment.
             resign: ends what was begun, since somebody else may decide now.
             log: is told of failures.
         """
@@ -52,6 +54,11 @@ class Leading:
         if self.is_leading or self._lease is None:
             return ""
         return self._lease.holder.rpartition(_SEPARATOR)[2] if _SEPARATOR in self._lease.holder else ""
+
+    async def look(self) -> None:
+        """Returns once it is known whether another replica leads: what is read from then on is newer than what that decided."""
+        if self._lease is not None:
+            await self._lease.looked.wait()
 
     async def wait(self) -> None:
         """Returns when this replica leads, or knows who does."""
@@ -76,12 +83,13 @@ class Leading:
 
     async def _serve_a_term(self) -> None:
         if self._lease is None:
+            await self._prepare_until_done(changed_hands=False)
             self._begin()
             await asyncio.Event().wait()
             return
-        await self._lease.acquire()
+        changed_hands = await self._lease.acquire() or self.terms > 0
         holding = asyncio.create_task(self._lease.hold())
-        preparing = asyncio.create_task(self._prepare_until_done())
+        preparing = asyncio.create_task(self._prepare_until_done(changed_hands=changed_hands))
         try:
             await asyncio.wait({holding, preparing}, return_when=asyncio.FIRST_COMPLETED)
             if not holding.done():
@@ -93,11 +101,11 @@ class Leading:
             await asyncio.wait({holding, preparing})
             await self._step_down()
 
-    async def _prepare_until_done(self) -> None:
+    async def _prepare_until_done(self, *, changed_hands: bool) -> None:
         backoff = Backoff()
         while True:
             try:
-                await self._prepare()
+                await self._prepare(changed_hands)
             except (ClusterUnavailable, ClusterRefused) as error:
                 self._log.warning("cannot take over yet", extra={"reason": str(error)})
                 await asyncio.sleep(backoff.next())
@@ -113,6 +121,3 @@ class Leading:
         if self.is_leading:
             self.is_leading = False
             await self._resign()
-
-
-_LOOK_SECONDS = 0.2

@@ -70,7 +70,7 @@ class Scheduler:
             Lease(cluster, namespace, names.LEASE_SCHEDULER, build_identity(name, authority), log=log)
             if options.leader_elect
             else None,
-            prepare=self._following.read_pods,
+            prepare=self._following.catch_up,
             resign=self._binder.stop,
             log=log,
         )
@@ -93,12 +93,13 @@ class Scheduler:
                 spawn = group.create_task
                 if options.metrics_port is not None:
                     spawn(listen(self._monitoring.answer, options.address, options.metrics_port, self._log))
-                spawn(self._following.run())
-                spawn(self._poster.run())
                 spawn(self._serve())
+                spawn(self._poster.run())
+                spawn(self._leading.run())
+                await self._leading.look()
+                spawn(self._following.run())
                 await self._following.wait()
                 settled()
-                spawn(self._leading.run())
                 spawn(self._check_reservations())
         finally:
             await self._forwarder.close()
