@@ -41,6 +41,7 @@ from gpushare.sandbox.node.fleet import NodeFleet
 from gpushare.sandbox.node.nodes import Site
 from gpushare.sandbox.node.specs import Endpoint, NodeSpec
 from gpushare.sandbox.programs import build_programs
+from gpushare.sandbox.scheduling import Profile
 
 LOGGER = "gpushare.sandbox"
 _STOP_SECONDS = 10.0
@@ -138,10 +139,12 @@ class Sandbox:
             controllers = self._connect(access, "kube-controller-manager", "system:kube-controller-manager")
             scheduler = self._connect(access, "kube-scheduler", "system:kube-scheduler")
             self._run("workloads", workloads.run(controllers, self._log, self._stop))
-            self._run("scheduling", scheduling.run(scheduler, self._log, self._stop))
+            profiles = installing.read_profiles() if self._options.has_operator else (Profile(),)
+            self._run("scheduling", scheduling.run(scheduler, self._log, self._stop, profiles))
         self._run("nodes", self.fleet.run(self._stop))
         if self.server is not None and self._options.has_operator:
             await installing.install_operator(self._cluster)
+            await installing.install_scheduler(self._cluster)
 
     async def _serve(self) -> Credentials:
         self.server = await ApiServer.start(Settings(port=self._options.port, log=self._log))

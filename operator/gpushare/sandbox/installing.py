@@ -1,4 +1,4 @@
-"""What an administrator would have done before the first configuration: namespace, CRDs, the controller, a policy.
+"""What an administrator would have done before the first configuration: namespace, CRDs, controller, scheduler, a policy.
 
 Called by `app` on a server of its own. Everything goes through the API, as kubectl or a chart would send it.
 """
@@ -15,6 +15,8 @@ from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused
 from gpushare.kube.cluster import Cluster
 from gpushare.render import templates
+from gpushare.sandbox import scheduling
+from gpushare.sandbox.scheduling import Profile
 
 NAMESPACE = "gpu-operator"
 POLICY = "cluster-policy"
@@ -27,7 +29,7 @@ _PAUSE = 0.01
 async def install_definitions(cluster: Cluster) -> None:
     """The namespace and the CRDs; returns when the kinds are served."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    await _apply(cluster, [namespace, *_read(sorted(data.path_of("crds").glob("*.yaml")))])
+    await _apply(cluster, [namespace, *templates.read_definitions()])
     for kind in (manifests.CLUSTER_POLICY, manifests.GPU_NODE):
         while not await _is_served(cluster, kind):  # noqa: ASYNC110 - a real server serves a kind some ms after it says so
             await asyncio.sleep(_PAUSE)
@@ -36,7 +38,30 @@ async def install_definitions(cluster: Cluster) -> None:
 async def install_operator(cluster: Cluster) -> None:
     """The policy, and the controller with its rights."""
     await _apply(cluster, _read(data.path_of("examples").glob("00-*/*.yaml")))
-    await _apply(cluster, templates.render("controller", {"namespace": NAMESPACE, "image": IMAGE}))
+    controller = templates.render("controller", {"namespace": NAMESPACE, "image": IMAGE})
+    for manifest in controller:
+        if manifest["kind"] == "Deployment":
+            # As the chart's value `fractions.hamiNodeLabel` has it: a label is all that it takes to try the dialect of HAMi.
+            manifest["spec"]["template"]["spec"]["containers"][0]["args"].append("--hami-node-label=true")
+    await _apply(cluster, controller)
+
+
+async def install_scheduler(cluster: Cluster) -> None:
+    """The scheduler of fractions, its rights, and the webhook by which pods come to it."""
+    await _apply(cluster, _render_scheduler())
+
+
+def read_profiles() -> tuple[Profile, ...]:
+    """Whom pods are given to: the default scheduler, and the one that asks `gpushare scheduler`, as it is installed."""
+    maps = (each for each in _render_scheduler() if each["kind"] == "ConfigMap")
+    (configuration,) = next(maps)["data"].values()
+    (parsed,) = templates.parse(configuration)
+    return (Profile(), *scheduling.read_profiles(parsed))
+
+
+def _render_scheduler() -> list[Manifest]:
+    url = f"https://{names.SCHEDULER}.{NAMESPACE}.svc:443"
+    return templates.render("scheduler", {"namespace": NAMESPACE, "image": IMAGE, "url": url})
 
 
 async def _apply(cluster: Cluster, wanted: Iterable[Manifest]) -> None:

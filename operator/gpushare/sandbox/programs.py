@@ -60,4 +60,18 @@ def build_programs(hardware: Mapping[str, SimulatedNvml]) -> Mapping[str, Progra
             invocation.argv, invocation.environ, root=invocation.root, log=invocation.log, stop=invocation.stop
         )
 
-    return {"agent": agent, "cleanup": cleanup, "controller": controller, "mps": mps}
+    async def crds(invocation: Invocation) -> int:
+        from gpushare.controller import definitions as app  # late, as above
+
+        return await app.run(
+            invocation.argv, invocation.environ, root=invocation.root, log=invocation.log, stop=invocation.stop
+        )
+
+    async def scheduler(invocation: Invocation) -> int:
+        from gpushare.scheduler import app  # late, as above
+
+        return await app.run(
+            invocation.argv, invocation.environ, root=invocation.root, log=invocation.log, stop=invocation.stop
+        )
+
+    return {"agent": agent, "cleanup": cleanup, "controller": controller, "crds": crds, "mps": mps, "scheduler": scheduler}
