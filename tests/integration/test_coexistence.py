@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 import yaml
 
-from gpushare import names
+from gpushare import data, names
 from gpushare.controller import cleanup
 from gpushare.domain import manifests
 from gpushare.kube.credentials import from_kubeconfig
 from gpushare.kube.lean import LeanCluster
 from support.clusters import NAMESPACE, POLICY, GpuCluster
 from support.nvidia_operator import PROGRAM, NvidiaOperator
+from support.snapshots import time_slicing
 
+EXAMPLE = data.path_of("examples") / "08-beside-nvidias-operator" / "sharing-policy.yaml"
 DAEMONSET = (manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE)
 DEPLOY = names.LABEL_DEPLOY_PREFIX
 PLUGIN = names.LABEL_DEPLOY_DEVICE_PLUGIN
@@ -163,10 +165,11 @@ async def test_beside(cluster: GpuCluster, program: LeanCluster) -> None:
     nvidia = NvidiaOperator(program, "nvidia")
     await nvidia.lead(_now())
     await cluster.apply_policy("cluster-policy", devicePlugin={"enabled": False}, gfd={"enabled": False})
-    await cluster.apply_policy("sharing")
+    await cluster.apply_config("time-slicing-config-all", any=time_slicing(4))
+    await cluster.admin.create(yaml.safe_load(EXAMPLE.read_text()))
     await nvidia.label_nodes()
     async with cluster.controller("--policy=sharing", "--discovery-grace-seconds=30"):
-        await cluster.until_config("gpu01", reason="none")
+        await cluster.until_config("gpu01", name="any")
         await cluster.until("a DaemonSet of ours", lambda: is_ours(cluster))
         await cluster.quiet()
         before = len(cluster.writes)
