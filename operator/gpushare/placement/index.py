@@ -6,7 +6,7 @@ long as a node looks so. A cluster has few looks: what its machines are, times w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from gpushare.placement.fitting import Fit, fit
@@ -33,20 +33,24 @@ class FitIndex:
     def __init__(self) -> None:
         self._nodes: dict[str, NodeState] = {}
         self._looks: dict[str, Look] = {}
-        self._own: dict[str, Look] = {}
-        """Answers of single nodes to pods that name GPUs, or weigh what connects them."""
+        self._owners: dict[str, str] = {}
+        """Names of nodes by the UUIDs of their GPUs."""
         self.album = Album()
 
     def put(self, node: NodeState) -> None:
         """Takes a node, or its new state."""
+        before = self._nodes.get(node.name)
+        if before is None or before.gpus is not node.gpus:
+            self._disown(node.name)
+            self._owners.update((gpu.uuid, node.name) for gpu in node.gpus)
         self._nodes[node.name] = node
         self._looks[node.name] = self.album.look_of(node)
-        self._own.pop(node.name, None)
 
     def remove(self, name: str) -> None:
         """Forgets a node; one that is not known is no error."""
-        for kept in (self._nodes, self._looks, self._own):
-            kept.pop(name, None)
+        self._disown(name)
+        self._nodes.pop(name, None)
+        self._looks.pop(name, None)
 
     def get(self, name: str) -> NodeState | None:
         """The node as it was put last."""
@@ -65,32 +69,37 @@ class FitIndex:
 
     def find(self, request: PodRequest, names: Iterable[str], room: Quota = UNLIMITED) -> Answer:
         """Asks many nodes. The same answers as `fit` of each; a node that does not fit anyway says nothing of the quota."""
-        looks = self._own_looks() if request.is_about_certain_gpus else self._looks
-        shape, answer = request.shape, Answer()
+        named = {self._owners.get(uuid) for uuid in request.named_uuids}
+        looks, shape, answer = self._looks, request.shape, Answer()
         scores, failed = answer.scores, answer.failed
         for name in names:
             look = looks.get(name)
             if look is None:
                 failed[name] = Code.UNKNOWN_NODE.value
                 continue
+            if name in named:
+                self._find_exactly(name, request, room, answer)
+                continue
             verdict = look.verdicts.get(shape) or look.ask(self._nodes[name], request)
             if verdict.message is not None:
                 failed[name] = verdict.message
             elif room is not UNLIMITED and not room.takes(verdict.charge):
-                self._find_affordable(name, request, room, answer)
+                # With a percentage of a smaller GPU, the quota may do.
+                self._find_exactly(name, request, room, answer)
             else:
                 scores[name] = verdict.score
         return answer
 
-    def _own_looks(self) -> Mapping[str, Look]:
-        for name in self._nodes.keys() - self._own.keys():
-            self._own[name] = Look(())
-        return self._own
-
-    def _find_affordable(self, name: str, request: PodRequest, room: Quota, answer: Answer) -> None:
-        """Asks a node once more: with a percentage of smaller GPUs, the quota may do."""
+    def _find_exactly(self, name: str, request: PodRequest, room: Quota, answer: Answer) -> None:
         found = fit(self._nodes[name], request, room)
         if found.containers is None:
             answer.failed[name] = found.message
         else:
             answer.scores[name] = found.score
+
+    def _disown(self, name: str) -> None:
+        node = self._nodes.get(name)
+        for gpu in node.gpus if node is not None else ():
+            # Not one that has moved into another machine since.
+            if self._owners.get(gpu.uuid) == name:
+                del self._owners[gpu.uuid]

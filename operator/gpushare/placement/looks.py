@@ -49,7 +49,7 @@ class _Card:
         self.traits = traits
         self.use = use
         self.options: dict[str, tuple[Option | Code, bool]] = {}
-        """By shape: the judgement, and whether the pod may have such a GPU at all."""
+        """By shape: the judgement, and whether the pod may have such a GPU at all. Of one whose UUID the pod does not name."""
 
     def weigh(self, request: PodRequest, mode: FractionMode) -> tuple[Option | Code, bool]:
         """Judges these GPUs, and keeps the judgement. Only of simple requests."""
@@ -62,7 +62,7 @@ class _Card:
 
 
 class Look:
-    """Nodes that are alike to every pod that does not name a GPU."""
+    """Nodes that are alike to every pod that names none of their GPUs."""
 
     __slots__ = ("__weakref__", "_cards", "_sums", "verdicts")
 
@@ -114,7 +114,7 @@ class Album:
 
     def look_of(self, node: NodeState) -> Look:
         """The look of a node; the same object as that of every node which looks the same."""
-        key = (node.mode, node.is_ready, tuple(gpu.traits for gpu in node.gpus), node.uses)
+        key = (node.mode, node.is_ready, tuple(gpu.traits for gpu in node.gpus), node.uses, node.topology)
         look = self._looks.get(key)
         if look is None:
             known = self._cards.setdefault(node.mode, WeakValueDictionary())

@@ -146,7 +146,7 @@ class PodRequest:
     @cached_property
     def is_simple(self) -> bool:
         """Whether it comes down to one container on one GPU, so that each GPU can be judged for itself."""
-        return len(self.steps) == 1 and self.steps[0].gpus == 1 and not self.is_about_certain_gpus
+        return len(self.steps) == 1 and self.steps[0].gpus == 1 and Policy.TOPOLOGY not in self.gpu_policy
 
     @property
     def is_on_same_gpus(self) -> bool:
@@ -166,10 +166,9 @@ class PodRequest:
         return (ContainerRequest(name="", gpus=self.most_gpus, units=units.most, cores=cores.most),)
 
     @property
-    def is_about_certain_gpus(self) -> bool:
-        """Whether the answer may differ between two nodes that look the same."""
-        limits = self.constraints
-        return bool(limits.use_uuids or limits.avoid_uuids) or Policy.TOPOLOGY in self.gpu_policy
+    def named_uuids(self) -> tuple[str, ...]:
+        """GPUs for which the answer differs from that of others that look the same."""
+        return self.constraints.use_uuids + self.constraints.avoid_uuids
 
 
 def kinds_of(pod: Manifest) -> dict[str, Kind]:

@@ -70,8 +70,21 @@ def test_uuid() -> None:
     assert index.find(request, names_of(index)).scores == {}
 
 
+def test_uuids_move() -> None:
+    """A GPU that is put into another machine belongs to that one, also when the first forgets it later."""
+    index = index_of(1, 1)
+    request = request_of(hami(gpus=1, mem=100), annotations={"nvidia.com/use-gpuuuid": "GPU-node-0-0"})
+    moved = alike(1, name="node-0").gpus
+
+    index.put(replace(alike(1, name="node-1"), gpus=moved))
+    index.put(node_of([device(7)], name="node-0"))
+    assert list(index.find(request, names_of(index)).scores) == ["node-1"]
+    index.remove("node-1")
+    assert index.find(request, names_of(index)).scores == {}
+
+
 def test_topology() -> None:
-    """What connects GPUs belongs to one node, so nodes with the same GPUs are asked one by one."""
+    """What connects GPUs is a part of what nodes look like."""
     index = FitIndex()
     for name, scores in (("near", [[0, 9, 1], [9, 0, 1], [1, 1, 0]]), ("far", [[0, 1, 9], [1, 0, 1], [9, 1, 0]])):
         index.put(replace(alike(3, name=name), topology=Topology.from_pair_scores(scores)))

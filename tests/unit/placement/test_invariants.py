@@ -26,11 +26,12 @@ POLICIES = ["", "binpack", "spread", "mutex", "numa", "numa,binpack", "mutex,top
 seeds = st.integers(0, 2**32).map(Random)
 
 
-def devices_of(random: Random) -> list[dict[str, Any]]:
+def devices_of(random: Random, node: str = "a") -> list[dict[str, Any]]:
     return [
         device(
             index,
             random.choice([8192, 15360, 40960]),
+            node,
             numaNode=random.randint(0, 1),
             health={"healthy": random.random() < 0.9},
         )
@@ -54,7 +55,8 @@ def pods_of(mode: FractionMode, random: Random) -> Iterator[dict[str, Any]]:
         notes = {
             "hami.io/gpu-scheduler-policy": random.choice(POLICIES),
             "nvidia.com/numa-bind": random.choice(["", "", "true"]),
-            "nvidia.com/nouse-gpuuuid": random.choice(["", "", "GPU-0"]),
+            "nvidia.com/nouse-gpuuuid": random.choice(["", "", "GPU-a-0", "GPU-c-1"]),
+            "nvidia.com/use-gpuuuid": random.choice(["", "", "", "GPU-a-1,GPU-b-0,GPU-c-0"]),
             "hami.io/node-scheduler-policy": random.choice(["binpack", "spread"]),
         }
         labels = {"aliyun.com/gpu-count": random.choice("112")} if mode.dialect is Dialect.ALIYUN else {}
@@ -134,8 +136,11 @@ def check_answer(pod: dict[str, Any], request: PodRequest, answer: Fit) -> None:
 def test_index(random: Random) -> None:
     """The index says of each node what the node itself says, at any moment."""
     mode, index = mode_of(random), FitIndex()
-    nodes = {name: node_of(devices_of(random), mode, name=name) for name in ("a", "b", "c")}
-    nodes["d"] = replace(nodes["c"], name="d")
+    nodes = {name: node_of(devices_of(random, name), mode, name=name) for name in ("a", "b", "c")}
+    # Looks like another, but for its UUIDs.
+    nodes["d"] = replace(
+        nodes["c"], name="d", gpus=tuple(replace(gpu, uuid=f"{gpu.uuid}-d") for gpu in nodes["c"].gpus)
+    )
     for node in nodes.values():
         index.put(node)
     room = Quota(memory_mib=random.choice([None, 20000]), cores=random.choice([None, 100]))
@@ -143,14 +148,15 @@ def test_index(random: Random) -> None:
         request = read_request(pod, SETTINGS).request
         if request is None:
             continue
-        answer = index.find(request, nodes, room)
-        direct = {name: fit(node, request, room) for name, node in nodes.items()}
+        direct = {name: fit(node, request) for name, node in nodes.items()}
+        answer = index.find(request, nodes)
         assert answer.scores == {name: one.score for name, one in direct.items() if one.containers is not None}
-        assert answer.failed == {
-            name: fit(nodes[name], request).message or one.message
-            for name, one in direct.items()
-            if one.containers is None
-        }
+        assert answer.failed == {name: one.message for name, one in direct.items() if one.containers is None}
+
+        direct = {name: fit(node, request, room) for name, node in nodes.items()}
+        answer = index.find(request, nodes, room)
+        assert answer.scores == {name: one.score for name, one in direct.items() if one.containers is not None}
+        assert answer.failed.keys() == nodes.keys() - answer.scores.keys()
         for name in answer.scores:
             assert room.takes(direct[name].charge)
         if answer.scores:
