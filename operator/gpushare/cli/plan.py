@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpushare import names
 from gpushare.cli import clusters, inventories
 from gpushare.errors import ConfigurationError, GpuShareError, UsageError
 
@@ -63,16 +62,13 @@ def _preview(
     from gpushare.cli import snapshots  # late: it loads half of the controller
     from gpushare.plan.overlay import lay_over
     from gpushare.plan.preview import build_preview
-    from gpushare.plan.snapshot import Settings
 
-    # Which image the operator has been given is not known here, and decides nothing about sharing.
-    settings = Settings(namespace=namespace, image=names.IMAGE)
     given = [manifest for file in files for manifest in _manifests(file)]
     changes = _label_changes(labels)
-    seen = snapshots.describe_cluster(offline) if offline else snapshots.read_cluster(kubeconfig, namespace)
+    seen = snapshots.describe_cluster(offline, namespace) if offline else snapshots.read_cluster(kubeconfig, namespace)
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     objects = lay_over(seen.objects, given, changes, namespace=namespace, now=now)
-    before, after = (snapshots.build_snapshot(each, settings) for each in (seen.objects, objects))
+    before, after = (snapshots.build_snapshot(each, seen.settings) for each in (seen.objects, objects))
     return build_preview(before, after, seen.hardware, now)
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpushare import names
 from gpushare.cli import clusters
+from gpushare.controller import options
 from gpushare.controller.snapshotting import WATCHED, Store, sighting_of
 from gpushare.domain import manifests
 from gpushare.domain.gpunode import GPUNode
@@ -31,14 +33,37 @@ class Seen:
     objects: tuple[Manifest, ...]
     hardware: Mapping[str, Hardware]
     """By node."""
+    settings: Settings
+    """Those of the controller that runs there; where there is none, those that one would have by itself."""
 
 
 def read_cluster(kubeconfig: Path | None, namespace: str) -> Seen:
     """What the API server has. Raises as `clusters.read_objects`."""
     kinds = [*((watched.kind, watched.labels) for watched in WATCHED), (manifests.GPU_CLUSTER, "")]
-    objects = asyncio.run(clusters.read_objects(kubeconfig, kinds, namespace))
+    kinds.append((manifests.DEPLOYMENT, f"app={names.CONTROLLER}"))
+    found = asyncio.run(clusters.read_objects(kubeconfig, kinds, namespace))
+    deployments = [each for each in found if manifests.kind_of(each) == manifests.DEPLOYMENT]
+    objects = tuple(each for each in found if each not in deployments)
     told = [GPUNode.from_json(each) for each in objects if manifests.kind_of(each) == manifests.GPU_NODE]
-    return Seen(objects=objects, hardware={gpu_node.name: _hardware_of(gpu_node) for gpu_node in told})
+    return Seen(
+        objects=objects,
+        hardware={gpu_node.name: _hardware_of(gpu_node) for gpu_node in told},
+        settings=_settings_of(deployments, namespace),
+    )
+
+
+def _settings_of(deployments: Iterable[Manifest], namespace: str) -> Settings:
+    """As the controller's own container has them, by the controller's own command line."""
+    for deployment in deployments:
+        container = deployment["spec"]["template"]["spec"]["containers"][0]
+        environ = {each["name"]: each.get("value", "") for each in container.get("env") or ()}
+        try:
+            given = options.parse((container.get("args") or [""])[1:], environ)
+        except UsageError:
+            break  # of another version than we are
+        return options.settings_of(given, namespace)
+    # Which image the operator has been given decides nothing about sharing.
+    return Settings(namespace=namespace, image=names.IMAGE)
 
 
 def _hardware_of(gpu_node: GPUNode) -> Hardware:
@@ -47,7 +72,7 @@ def _hardware_of(gpu_node: GPUNode) -> Hardware:
     return Hardware(inventory=inventory_of(gpu_node.status) if is_told else None, status=gpu_node.status)
 
 
-def describe_cluster(file: Path) -> Seen:
+def describe_cluster(file: Path, namespace: str) -> Seen:
     """A cluster without an operator, of the nodes of a sandbox's scenario.
 
     Raises:
@@ -72,7 +97,7 @@ def describe_cluster(file: Path) -> Seen:
         }
         for node in nodes
     )
-    return Seen(objects=objects, hardware=hardware)
+    return Seen(objects=objects, hardware=hardware, settings=_settings_of((), namespace))
 
 
 def build_snapshot(objects: Iterable[Manifest], settings: Settings) -> Snapshot:

@@ -13,6 +13,7 @@ from typing import NoReturn
 from gpushare import names
 from gpushare.domain.selectors import Selector
 from gpushare.errors import UsageError
+from gpushare.plan.snapshot import Settings
 
 _NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -48,6 +49,20 @@ class Options:
     webhook_secret: str = ""
     """Secret with a certificate that somebody else makes; empty: it is made and renewed here."""
     log_level: str = "info"
+
+
+def settings_of(options: Options, namespace: str) -> Settings:
+    """What of it the plan goes by."""
+    return Settings(
+        namespace=namespace,
+        image=options.image,
+        policy=options.policy,
+        hami_nodes=options.hami_nodes,
+        isolation=options.isolation,
+        canary=options.canary,
+        stop_on_refusal=options.stop_on_refusal,
+        discovery_grace_seconds=options.discovery_grace_seconds,
+    )
 
 
 _ABOUT = """\

@@ -13,7 +13,7 @@ from gpushare.controller.effects import Effects
 from gpushare.controller.looping import Loop
 from gpushare.controller.monitoring import Facts, Monitoring
 from gpushare.controller.operating import Operating
-from gpushare.controller.options import Options
+from gpushare.controller.options import Options, settings_of
 from gpushare.controller.permissions import Permissions
 from gpushare.controller.reconciling import Reconciler
 from gpushare.controller.snapshotting import Sighting, Store
@@ -28,7 +28,6 @@ from gpushare.kube.events import EventPoster, Source
 from gpushare.kube.leading import Lease
 from gpushare.plan import figures
 from gpushare.plan.components import Component
-from gpushare.plan.snapshot import Settings
 from gpushare.render import decorate, ordering, templates
 from gpushare.serving.listening import listen
 from gpushare.serving.tls import ServingCertificate
@@ -49,16 +48,7 @@ class Controller:
         self._served = False
         self._leading = False
         self._lease = Lease(self._cluster, namespace, names.LEASE, identity, log=log) if options.leader_elect else None
-        settings = Settings(
-            namespace=namespace,
-            image=options.image,
-            policy=options.policy,
-            hami_nodes=options.hami_nodes,
-            isolation=options.isolation,
-            canary=options.canary,
-            stop_on_refusal=options.stop_on_refusal,
-            discovery_grace_seconds=options.discovery_grace_seconds,
-        )
+        settings = settings_of(options, namespace)
         self._certificate = (
             ServingCertificate(self._cluster, admitting.place_of(namespace, options.webhook_secret), log=log)
             if options.webhook_port is not None

@@ -26,7 +26,9 @@ def remembered(node: Node, sight: Sight, components: Iterable[str]) -> frozenset
         components: those that are labelled.
     """
     is_blinking = sight.missing or sight.returned or not sight.present
-    if is_blinking or node.labels.get(names.LABEL_DEPLOY_OPERANDS) == _OUT:
+    # Where `gpu.present` is ours nobody else labels the node, and who removed the label meant it.
+    may_be_wiped = is_blinking and names.LABEL_PRESENT not in node.owned
+    if may_be_wiped or node.labels.get(names.LABEL_DEPLOY_OPERANDS) == _OUT:
         return node.opted_out | {component for component in components if _is_told(node, component)}
     return frozenset(component for component in components if _is_told(node, component))
 

@@ -12,10 +12,12 @@ from typing import Final
 
 from gpushare import names
 from gpushare.api.parsing import parse_sharing
+from gpushare.api.sharing import OnShrink
 from gpushare.domain.devices import Inventory
 from gpushare.domain.gpunode import Config, GPUNode, GPUNodeStatus
 from gpushare.labels.building import build_labels
 from gpushare.labels.facts import HostFacts
+from gpushare.plan.shrinking import find_shrinking
 from gpushare.plan.validation import strategy_of
 from gpushare.sharing.building import Built, build_pools
 
@@ -70,6 +72,8 @@ def look_out(config: Config, stored: GPUNode | None, hardware: Hardware) -> Outl
         return Outlook(warnings=("its GPUs are not known before its agent has run",))
     built, labels = _build(config, hardware.inventory)
     refusals = tuple(map(str, built.problems))
+    if not refusals and _refuses_to_shrink(config):
+        refusals = tuple(find_shrinking(told, built.pools, hardware.inventory))
     if refusals and told.applied_revision is not None:
         return Outlook(resources=hardware.resources, labels=told.labels, refusals=refusals)
     return Outlook(
@@ -78,6 +82,11 @@ def look_out(config: Config, stored: GPUNode | None, hardware: Hardware) -> Outl
         refusals=refusals,
         warnings=(*map(str, (*built.unserved, *built.warnings)), *_unforeseen(stored, told, labels)),
     )
+
+
+def _refuses_to_shrink(config: Config) -> bool:
+    parsed = parse_sharing(config.content).config
+    return parsed is not None and parsed.extension.on_shrink is OnShrink.REFUSE
 
 
 def _unforeseen(stored: GPUNode | None, told: GPUNodeStatus, labels: Mapping[str, str]) -> Iterator[str]:

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 from gpushare.api.clusterpolicy import parse_policy
 from gpushare.domain.gpunode import Config, GPUNode
 from gpushare.plan import assignments, catalogs, fleet, policies, status
+from gpushare.plan.braking import Candidate
 from gpushare.plan.build import Plan, build_plan
 from gpushare.plan.fleet import Member
 from gpushare.plan.nodes import NodeLabels
 from gpushare.plan.outlook import Hardware, Outlook, look_out
-from gpushare.plan.snapshot import Node, Snapshot
+from gpushare.plan.rehearsal import Rehearsal, outcome_of, rehearse
+from gpushare.plan.snapshot import Node, Settings, Snapshot
 from gpushare.plan.status import PolicyStatus
 
 
@@ -58,6 +60,8 @@ class Preview:
     refusals: tuple[str, ...] = ()
     """What is wrong with the policy or its ConfigMap as a whole."""
     warnings: tuple[str, ...] = ()
+    rehearsal: Rehearsal = field(default_factory=Rehearsal)
+    """How far the roll-out would come, and in which steps."""
 
     @property
     def refused(self) -> bool:
@@ -77,6 +81,7 @@ class _Future:
     outlooks: Mapping[str, Outlook]
     labels: Mapping[str, NodeLabels]
     """Of the pass that follows what agents report."""
+    rehearsal: Rehearsal
 
 
 def build_preview(before: Snapshot, after: Snapshot, hardware: Mapping[str, Hardware], now: str) -> Preview:
@@ -100,6 +105,7 @@ def build_preview(before: Snapshot, after: Snapshot, hardware: Mapping[str, Hard
         nodes=tuple(each for each in previews if each.before is not None or each.after is not None or each.labels),
         refusals=tuple(_refusals(future)),
         warnings=tuple(_warnings(future.plan)),
+        rehearsal=future.rehearsal,
     )
 
 
@@ -109,8 +115,11 @@ def _foresee(after: Snapshot, hardware: Mapping[str, Hardware], now: str) -> _Fu
     plan = build_plan(bare, now)
     active = _active(plan)
     held = active is not None and not _messages(active, status.CONFIG_VALID, "True", "False")
-    members = {} if held or active is None else _members(bare, now)
-    stored = {gpu_node.name: gpu_node for gpu_node in after.gpu_nodes}
+    # As if there were no brake, to see what every node would come to; then, how far it lets them come.
+    unbraked = replace(bare, settings=replace(bare.settings, canary=None, stop_on_refusal=False))
+    members = {} if held or active is None else _members(unbraked, now)
+    before = {gpu_node.name: gpu_node for gpu_node in after.gpu_nodes}
+    stored = dict(before)
     outlooks: dict[str, Outlook] = {}
     for name, member in members.items():
         # An agent that is opted out offers nothing and tells nothing.
@@ -118,9 +127,32 @@ def _foresee(after: Snapshot, hardware: Mapping[str, Hardware], now: str) -> _Fu
         known = hardware.get(name, Hardware())
         outlooks[name] = look_out(member.assignment.config, stored.get(name), known) if runs else Outlook()
         stored[name] = _followed(member, stored.get(name), outlooks[name])
+    rehearsal = _rehearse(members, before, outlooks, bare.settings)
+    stored |= {name: before[name] for name in rehearsal.held}
     settled = build_plan(replace(bare, gpu_nodes=tuple(stored.values())), now)
     labels = {change.name: change for change in settled.node_labels}
-    return _Future(plan=plan, held=held, members=members, outlooks=outlooks, labels=labels)
+    return _Future(plan=plan, held=held, members=members, outlooks=outlooks, labels=labels, rehearsal=rehearsal)
+
+
+def _rehearse(
+    members: Mapping[str, Member], stored: Mapping[str, GPUNode], outlooks: Mapping[str, Outlook], settings: Settings
+) -> Rehearsal:
+    candidates = [
+        Candidate(
+            name=name,
+            canary=member.node.canary,
+            wanted=member.assignment.config,
+            stored=stored[name].config if name in stored else None,
+            progress=member.progress,
+        )
+        for name, member in members.items()
+    ]
+    outcomes = {
+        name: outcome_of(member.progress, outlooks[name].refusals)
+        for name, member in members.items()
+        if member.progress is not None
+    }
+    return rehearse(candidates, outcomes, settings)
 
 
 def _members(snapshot: Snapshot, now: str) -> dict[str, Member]:
@@ -144,10 +176,14 @@ def _preview(before: Node, after: Node, stored: GPUNode | None, hardware: Hardwa
     name = after.name
     labels = _label_changes(before, after, future.labels.get(name))
     member, config = future.members.get(name), stored.config if stored is not None else None
+    brake = future.rehearsal.held.get(name, "")
     if member is None:
         kept = hardware.resources if future.held else dict.fromkeys(hardware.resources, 0)
         outlook = Outlook(resources=kept)
         given = config if future.held else None
+    elif brake:
+        outlook = Outlook(resources=hardware.resources, warnings=(f"keeps what it has: {brake}",))
+        given = config
     else:
         outlook = future.outlooks[name]
         given = member.assignment.config
@@ -163,7 +199,7 @@ def _preview(before: Node, after: Node, stored: GPUNode | None, hardware: Hardwa
         labels=labels,
         overuse=tuple(_overuse(hardware, resources)),
         refusals=(*kept_texts, *outlook.refusals),
-        warnings=(*(member.assignment.warnings if member is not None else ()), *outlook.warnings),
+        warnings=(*(member.assignment.warnings if member is not None and not brake else ()), *outlook.warnings),
     )
 
 

@@ -7,6 +7,8 @@ from typing import Final
 
 NAMES: Final = 3
 """How many names of nodes a message spells out."""
+PODS: Final = 5
+"""How many pods."""
 KEYS: Final = 12
 """How many keys of a ConfigMap a message offers to choose from."""
 MESSAGE: Final = 1024

@@ -21,6 +21,8 @@ def build_text(preview: Preview) -> str:
         parts.append(build_table(["NODE", "CONFIGURATION", "RESOURCE", "BEFORE", "AFTER"], rows))
     else:
         parts.append("no node has GPUs that are served, before or after")
+    if preview.rehearsal.text:
+        parts.append(f"roll-out: {preview.rehearsal.text}")
     notes = [f"{node.name}: {note}" for node in preview.nodes for note in _notes(node)]
     notes += [f"refused: {text}" for text in preview.refusals]
     notes += [f"warning: {text}" for text in preview.warnings]
@@ -36,6 +38,7 @@ def build_document(preview: Preview) -> Mapping[str, Any]:
         "refused": preview.refused,
         "refusals": list(preview.refusals),
         "warnings": list(preview.warnings),
+        "rollOut": {"steps": list(map(list, preview.rehearsal.steps)), "held": dict(preview.rehearsal.held)},
         "nodes": list(map(_node, preview.nodes)),
     }
 
