@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from gpushare import __version__, data, names
+from gpushare.controller import options
 from gpushare.plan import components
 from gpushare.render import templates
 from support import helm
@@ -45,6 +46,24 @@ def test_objects_are_valid(values: Path) -> None:
             kubernetes_validate.validate(manifest, "1.36", strict=True)
 
 
+@pytest.mark.parametrize("values", [pytest.param(path, id=path.stem) for path in VALUES])
+def test_arguments_are_understood(values: Path) -> None:
+    """The controller takes every flag that the chart gives to it."""
+    [deployment] = [
+        each
+        for each in helm.render("--values", values)
+        if (each["kind"], each["metadata"]["name"]) == ("Deployment", names.CONTROLLER)
+    ]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+
+    given = options.parse(container["args"][1:], {})
+    wanted = yaml.safe_load(values.read_text()) or {}
+    rollout = wanted.get("rollout", {})
+    assert (given.canary.text if given.canary else "", given.stop_on_refusal) == (
+        rollout.get("canary", ""), rollout.get("stopOnRefusal", False),
+    )  # fmt: skip
+
+
 def _schema_of(file: str) -> Any:
     return yaml.safe_load((CRDS / file).read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
@@ -76,12 +95,20 @@ def test_controller_is_the_same(defaults: list[dict[str, Any]]) -> None:
 
 def test_cleanup_may_delete_what_there_is(defaults: list[dict[str, Any]]) -> None:
     """Cluster-wide, it may delete what components have and nothing else."""
-    [role] = [m for m in defaults if m["kind"] == "ClusterRole" and helm.is_hook(m)]
+    [role] = [m for m in defaults if m["kind"] == "ClusterRole" and helm.is_hook(m, "pre-delete")]
     [rule] = [rule for rule in role["rules"] if "delete" in rule["verbs"] and "clusterroles" in rule["resources"]]
     kinds = {"ClusterRole", "ClusterRoleBinding"}
 
     named = {key.name for key in components.all_keys(helm.NAMESPACE) if key.kind.kind in kinds}
     assert set(rule["resourceNames"]) == named
+
+
+def test_upgrade_may_change_our_crds(defaults: list[dict[str, Any]]) -> None:
+    """The hook of an upgrade may change the CRDs that it brings, and no other."""
+    [role] = [m for m in defaults if m["kind"] == "ClusterRole" and helm.is_hook(m, "pre-upgrade")]
+    [rule] = [rule for rule in role["rules"] if "update" in rule["verbs"]]
+
+    assert sorted(rule["resourceNames"]) == sorted(each["metadata"]["name"] for each in templates.read_definitions())
 
 
 def test_release_restarts_no_pod(tmp_path: Path, defaults: list[dict[str, Any]]) -> None:
@@ -103,11 +130,14 @@ def test_release_restarts_no_pod(tmp_path: Path, defaults: list[dict[str, Any]])
         pytest.param({"image": {"pullPolicy": "always"}}, "/image/pullPolicy", id="wrong case"),
         pytest.param({"replicas": "2"}, "/replicas", id="text for a number"),
         pytest.param({"policy": "Cluster_Policy"}, "/policy", id="no name of an object"),
+        pytest.param({"rollout": {"canary": "pool in (a)"}}, "/rollout/canary", id="no selector of ours"),
+        pytest.param({"rollout": {"stopOnRefusal": "yes"}}, "/rollout/stopOnRefusal", id="text for a brake"),
         pytest.param({"logLevel": "trace"}, "/logLevel", id="no level"),
         pytest.param({"extraArgs": ["resync"]}, "/extraArgs/0", id="no flag"),
         pytest.param({"imagePullSecrets": ["secret"]}, "/imagePullSecrets/0", id="the name alone"),
         pytest.param({"tolerations": [{"effect": "NoRun"}]}, "/tolerations/0/effect", id="no effect"),
         pytest.param({"config": {"data": {"any": {"version": "v1"}}}}, "/config/data/any", id="not text"),
+        pytest.param({"config": {"create": True}}, "config/data is empty", id="nothing to create"),
         pytest.param({"config": {"data": {"a b": "version: v1"}}}, "a b", id="no label value"),
         pytest.param({"clusterPolicy": {"create": "yes"}}, "/clusterPolicy/create", id="text for a boolean"),
         pytest.param(

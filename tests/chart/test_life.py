@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from gpushare import names
 from gpushare.domain import manifests
+from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused
 from gpushare.sandbox.apiserver.access.authorization import Authorizer, Decision
 from gpushare.sandbox.apiserver.requests import Target, User
@@ -77,10 +79,17 @@ async def test_from_install_to_uninstall(person: Person, rights_used: set[Right]
     pods = await person.pods()
     assert len(pods) == 3
 
+    definition = await forget_field(person, "psa")
+    certificate = await person.cluster.get(manifests.SECRET, names.CONFIG_WEBHOOK, helm.NAMESPACE)
     await person.run_helm("upgrade", helm.RELEASE, helm.copy_chart(tmp_path, version="0.2.0"), *options)
     assert "0.2.0" in await person.run_helm("list")
     assert await person.pods() == pods
     assert await person.shares() == {"16"}
+    assert (await definition_of(person))["spec"] == definition["spec"], "the CRD of before"
+    kept = await person.cluster.get(manifests.SECRET, names.CONFIG_WEBHOOK, helm.NAMESPACE)
+    assert certificate is not None
+    assert kept is not None
+    assert kept["data"] == certificate["data"]
 
     await person.run_helm("uninstall", helm.RELEASE, "--wait", "--timeout", "60s")
 
@@ -98,7 +107,7 @@ async def test_from_install_to_uninstall(person: Person, rights_used: set[Right]
     granted = {
         (group, resource, verb)
         for manifest in helm.render()
-        if helm.is_hook(manifest)
+        if helm.is_hook(manifest, "pre-delete")
         for rule in manifest.get("rules", ())
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -127,6 +136,21 @@ SERVICE_MONITORS = {
     },
 }
 """The kind of the Prometheus operator."""
+
+
+async def definition_of(person: Person) -> Manifest:
+    found = await person.cluster.get(manifests.CUSTOM_RESOURCE_DEFINITION, "clusterpolicies.nvidia.com")
+    assert found is not None
+    return found
+
+
+async def forget_field(person: Person, name: str) -> Manifest:
+    """Makes the CRD of policies one of an older version, which did not know a field. Returns what it was."""
+    definition = await definition_of(person)
+    older = copy.deepcopy(definition)
+    del older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][name]
+    await person.cluster.replace(older)
+    return definition
 
 
 async def labels_of(person: Person) -> dict[str, Any]:

@@ -54,9 +54,10 @@ def app_version() -> str:
     return str(yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"])
 
 
-def is_hook(manifest: dict[str, Any]) -> bool:
-    """Whether an object exists only while an uninstall runs."""
-    return "helm.sh/hook" in manifest["metadata"].get("annotations", {})
+def is_hook(manifest: dict[str, Any], when: str = "") -> bool:
+    """Whether an object exists only while an upgrade or an uninstall runs: any of them, or that of the name."""
+    hook = manifest["metadata"].get("annotations", {}).get("helm.sh/hook", "")
+    return hook == when if when else bool(hook)
 
 
 def copy_chart(folder: Path, *, version: str) -> Path:

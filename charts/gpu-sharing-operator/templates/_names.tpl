@@ -43,8 +43,13 @@ securityContext:
 
 {{- /* What makes an object one of an uninstall; a weight follows. */ -}}
 {{- define "gpushare.hook" -}}
-labels: {{- include "gpushare.labels" . | nindent 2 }}
+{{- include "gpushare.hookOf" (list . "pre-delete") -}}
+{{- end -}}
+
+{{- /* The same of any hook. */ -}}
+{{- define "gpushare.hookOf" -}}
+labels: {{- include "gpushare.labels" (first .) | nindent 2 }}
 annotations:
-  helm.sh/hook: pre-delete
+  helm.sh/hook: {{ last . }}
   helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}

@@ -22,6 +22,7 @@ SUMMARIES = {name: summary for name, (_, summary) in COMMANDS.items()} | {
     "agent": "the node agent: discovers GPUs, serves them to the kubelet (flags of nvidia-device-plugin)",
     "labels": "only the node labels, once or for ever (flags of gpu-feature-discovery)",
     "cleanup": "before an uninstall: removes what the controller has made from nodes and namespace",
+    "crds": "before an upgrade: brings the CRDs up to this version",
     "controller": "the controller: ClusterPolicy, ConfigMaps and Nodes to what nodes run",
 }
 

@@ -16,6 +16,7 @@ PROCESSES = {
     "agent": "gpushare.agent.app",
     "cleanup": "gpushare.controller.cleanup",
     "controller": "gpushare.controller.app",
+    "crds": "gpushare.controller.definitions",
     "labels": "gpushare.labelling.app",
     "mps": "gpushare.mps.app",
     "scheduler": "gpushare.scheduler.app",

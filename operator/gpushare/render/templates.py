@@ -1,4 +1,7 @@
-"""Templates to manifests. Called by the controller for each component of a plan, and by the sandbox for the controller itself."""
+"""Templates to manifests. Called by the controller for each component of a plan, and by the sandbox for the controller itself.
+
+The CRDs, which need nothing filled in, are read here too.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,12 @@ def render(component: str, values: Mapping[str, Any]) -> list[Manifest]:
         text = environment.get_template(f"{component}/{file}").render(values)
         rendered += parse(text)
     return rendered
+
+
+def read_definitions() -> list[Manifest]:
+    """The CRDs of this version, as an administrator would apply them."""
+    files = sorted(data.path_of("crds").glob("*.yaml"))
+    return [manifest for file in files for manifest in parse(file.read_text(encoding="utf-8"))]
 
 
 def parse(text: str) -> list[Manifest]:
