@@ -65,12 +65,21 @@ def test_blinking() -> None:
 
 def test_gone_and_back() -> None:
     """Also after so long a time that the node was none with GPUs."""
-    gone = passed(relabelled(opted_out(), **{PCI: None, PLUGIN: None}), NOW)
+    gone = passed(relabelled(opted_out(), **{PCI: None, PLUGIN: None, PRESENT: "false"}), NOW)
     gone = passed(gone, LATE)
     assert labels_of(gone) == {PRESENT: "false"}
 
     back = passed(relabelled(gone, **{PCI: "true"}), LATE)
     assert (labels_of(back)[PLUGIN], labels_of(back)[DCGM]) == ("false", "true")
+
+
+def test_changed_mind_in_the_dark() -> None:
+    """Where nobody else labels the node, a label that goes while discovery blinks was removed by a person."""
+    dark = passed(relabelled(opted_out(), **{PCI: None}))
+    assert dark.nodes[0].opted_out == {"device-plugin"}
+
+    changed = passed(relabelled(dark, **{PLUGIN: None}))
+    assert (labels_of(changed)[PLUGIN], changed.nodes[0].opted_out) == ("true", frozenset())
 
 
 def test_everything_at_once() -> None:
