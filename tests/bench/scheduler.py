@@ -54,13 +54,12 @@ async def _measure(folder: Path) -> list[Figure]:
     async with Crowd.running(folder, NODES) as crowd:
         await _fill(crowd)
         async with _running(crowd, folder) as scheduler:
-            figures = [
+            return [
                 Figure(name="extender: start to first answer", unit="s", values=(scheduler.seconds,), target=15),
                 *await _filter(scheduler),
                 *await _bind(crowd, scheduler),
                 Figure(name="extender: RSS afterwards", unit="MiB", values=(scheduler.memory_mib,), target=600),
             ]
-        return figures
 
 
 async def _filter(scheduler: _Running) -> list[Figure]:

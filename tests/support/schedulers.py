@@ -123,7 +123,7 @@ class Fractions:
 
     @contextlib.asynccontextmanager
     async def replica(
-        self, name: str = "one", *, settings: AdmissionSettings | None = None, elect: bool = True, timeout: float = 5.0
+        self, name: str = "one", *, settings: AdmissionSettings | None = None, elect: bool = True, seconds: float = 5.0
     ) -> AsyncIterator[Replica]:
         """A running replica."""
         options = Options(
@@ -131,7 +131,7 @@ class Fractions:
             port=free_port(),
             address="127.0.0.1",
             leader_elect=elect,
-            http_timeout=timeout,
+            http_timeout=seconds,
             name=name,
         )
         log = logging.getLogger(f"scheduler.{name}")
@@ -171,7 +171,7 @@ class Replica:
     async def until(self, holds: Callable[[], bool]) -> None:
         """Waits until the scheduler has seen something."""
         async with asyncio.timeout(WAIT_SECONDS):
-            while not holds():
+            while not holds():  # noqa: ASYNC110 - what it waits for is read, and tells nobody
                 await asyncio.sleep(0.005)
 
     @property

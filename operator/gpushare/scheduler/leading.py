@@ -25,6 +25,7 @@ class Leading:
     def __init__(
         self,
         lease: Lease | None,
+        identity: str,
         *,
         prepare: Callable[[bool], Awaitable[None]],
         resign: Callable[[], Awaitable[None]],
@@ -34,12 +35,14 @@ class Leading:
 
         Args:
             lease: the one that all replicas want.
+            identity: what this replica writes into it.
             prepare: waits until all is known that there is; told whether another replica led until now, which may have
                 decided something in its last moment.
             resign: ends what was begun, since somebody else may decide now.
             log: is told of failures.
         """
         self._lease = lease
+        self._identity = identity
         self._prepare = prepare
         self._resign = resign
         self._log = log
@@ -51,9 +54,9 @@ class Leading:
     @property
     def leader(self) -> str:
         """Address of another replica that leads; empty where none is known."""
-        if self.is_leading or self._lease is None:
-            return ""
-        return self._lease.holder.rpartition(_SEPARATOR)[2] if _SEPARATOR in self._lease.holder else ""
+        holder = "" if self._lease is None else self._lease.holder
+        # Our own while we still read what a leader must know.
+        return holder.partition(_SEPARATOR)[2] if holder != self._identity else ""
 
     async def look(self) -> None:
         """Returns once it is known whether another replica leads: what is read from then on is newer than what that decided."""

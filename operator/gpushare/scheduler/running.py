@@ -66,10 +66,11 @@ class Scheduler:
         seconds = options.http_timeout - _SPARE_SECONDS
         self._binder = Binder(cluster, self._books, self._flights, self._limits, read=decider.read, seconds=seconds)
         authority = f"{_bracketed(options.address or '127.0.0.1')}:{options.port}"
+        identity = build_identity(name, authority)
+        lease = Lease(cluster, namespace, names.LEASE_SCHEDULER, identity, log=log)
         self._leading = Leading(
-            Lease(cluster, namespace, names.LEASE_SCHEDULER, build_identity(name, authority), log=log)
-            if options.leader_elect
-            else None,
+            lease if options.leader_elect else None,
+            identity,
             prepare=self._following.catch_up,
             resign=self._binder.stop,
             log=log,
