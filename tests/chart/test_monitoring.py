@@ -103,6 +103,15 @@ def test_rules(rule: dict[str, Any]) -> None:
     assert re.findall(r"{{(.*?)}}", texts) == re.findall(r"{{( \$labels\.\w+ )}}", texts)
 
 
+def test_page() -> None:
+    """The page tells of every alert, and when it comes."""
+    words = {"m": "min", "h": "h"}
+    rows = {rule["alert"]: f"| `{rule['alert']}` | {rule['for'][:-1]} {words[rule['for'][-1]]} |" for rule in RULES}
+
+    assert [row for row in rows.values() if row not in PAGE.read_text()] == []
+    assert re.findall(r"^\| `(GPUSharing\w+)`", PAGE.read_text(), re.MULTILINE) == list(rows)
+
+
 def test_panels() -> None:
     """Panels have numbers of their own, lie side by side, and all ask the data source that is chosen at the top."""
     panels = DASHBOARD["panels"]
