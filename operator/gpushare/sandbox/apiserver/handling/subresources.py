@@ -11,6 +11,8 @@ from urllib.parse import quote, urlencode
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors, statuses
 from gpushare.sandbox.apiserver.access.authentication import ISSUER, Authenticator
+from gpushare.sandbox.apiserver.handling import attempts
+from gpushare.sandbox.apiserver.handling.attempts import Attempt
 from gpushare.sandbox.apiserver.handling.deleting import DeleteOptions, Deleter
 from gpushare.sandbox.apiserver.handling.reviewing import Reviewed
 from gpushare.sandbox.apiserver.handling.writing import Write
@@ -95,6 +97,7 @@ class Subresources:
     def bind(self, resource: Resource, record: Record, binding: Manifest, write: Write) -> Response:
         """Assigns a pod to a node, with the annotations of the Binding. Raises `ApiError` 409."""
         pod = record.object
+        self._check_binding(resource, pod, binding, write)
         node = (binding.get("target") or {}).get("name", "")
         uid = (binding.get("metadata") or {}).get("uid") or pod["metadata"]["uid"]
         if uid != pod["metadata"]["uid"]:
@@ -115,6 +118,20 @@ class Subresources:
                "status": {**status, "conditions": [*others, scheduled]}}  # fmt: skip
         self.writer.writer.bind(resource, record, new, write)
         return Response.of(_CREATED, 201)
+
+    def _check_binding(self, resource: Resource, pod: Manifest, binding: Manifest, write: Write) -> None:
+        """Asks the policies about the Binding: its annotations become those of the pod, past every rule about pods."""
+        place = {key: pod["metadata"][key] for key in ("name", "namespace")}
+        attempt = Attempt(
+            operation=attempts.CREATE,
+            resource=resource.stored,
+            user=write.user,
+            new={**binding, "metadata": {**(binding.get("metadata") or {}), **place}},
+            old=None,
+            subresource="binding",
+            dry_run=write.dry_run,
+        )
+        self.writer.writer.policies.check(attempt, write.warnings)
 
     def _evict(self, resource: Resource, record: Record, request: Request) -> Response:
         eviction = bodies.read_typed(request, _EVICTION)
