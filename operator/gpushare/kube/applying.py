@@ -73,7 +73,8 @@ class Applier:
         for manifest in found.items:
             metadata = manifest["metadata"]
             steps = [
-                {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
+                # Replaced rather than tested: then somebody who was quicker is a conflict, and no error of ours.
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
                 {
                     "op": "replace",
                     "path": "/metadata/managedFields",
