@@ -287,3 +287,14 @@ async def test_other_paths(replica: Replica) -> None:
     assert "gpushare_scheduler_leading 1.0" in (await replica.ask("GET", "/metrics"))[1]
     assert (await replica.ask("POST", "/nothing"))[0] == 404
     assert (await replica.ask("POST", "/webhook", b"nothing"))[0] == 400
+
+
+async def test_a_defect_of_ours_is_said(fractions: Fractions, replica: Replica) -> None:
+    """Whatever happens, kube-scheduler gets a reason."""
+    asked = await fractions.add_pod("a", hami(gpus=1, mem=1))
+    replica.scheduler._extender._decider = None  # type: ignore[assignment]
+
+    status, answer = await replica.ask("POST", "/filter", {"Pod": asked, "NodeNames": ["n1"]})
+
+    assert status == 200
+    assert answer["Error"] == "gpushare scheduler has failed, see its log: AttributeError"

@@ -35,7 +35,7 @@ def free_on(replica: Replica, node: str = "n1") -> list[int]:
 
 
 async def until_waiting(replica: Replica, count: int = 1) -> None:
-    await replica.until(lambda: replica.scheduler._flights.counts[1] == count)
+    await replica.until(lambda: replica.books.flights.counts[1] == count)
 
 
 # R1: which pod a request for devices is for.

@@ -68,7 +68,7 @@ async def test_a_leader_that_stops(fractions: Fractions) -> None:
         assert (await follower.filter(asked, "n1"))[0] == []
         # The first pod was never confirmed: it is still on its way, whoever leads.
         waiting = asyncio.create_task(follower.bind(await fractions.add_pod("c", SMALL), "n1"))
-        await follower.until(lambda: follower.scheduler._flights.counts == (1, 1))
+        await follower.until(lambda: follower.books.flights.counts == (1, 1))
         await fractions.confirm("a")
         assert await waiting == ""
 

@@ -17,7 +17,7 @@ from gpushare.placement.quotas import FREE
 from gpushare.placement.shapes import PodRequest
 from gpushare.scheduler import marks, pods
 from gpushare.scheduler.books import Books, Placed, Stage
-from gpushare.scheduler.flights import Flights, Ticket
+from gpushare.scheduler.flights import Ticket
 from gpushare.scheduler.limits import Limits
 from gpushare.scheduler.pods import SeenPod
 from gpushare.scheduler.wire import BindCall
@@ -51,19 +51,28 @@ class Binder:
         self,
         cluster: Cluster,
         books: Books,
-        flights: Flights,
         limits: Limits,
         *,
         read: Callable[[Manifest], PodRequest | None],
+        refused: Callable[[BindCall, str], None],
         seconds: float,
     ) -> None:
-        """`read` says what a pod asks for, and raises Refused; `seconds`: how long whoever asks waits for an answer."""
+        """What it needs.
+
+        Args:
+            cluster: where pods are bound.
+            books: what there is, and who holds it.
+            limits: quotas of namespaces.
+            read: what a pod asks for; raises Refused.
+            refused: is told of every pod that is not bound, and why.
+            seconds: how long whoever asks waits for an answer.
+        """
         self._cluster = cluster
         self._books = books
-        self._flights = flights
         self._limits = limits
         self._read = read
         self._seconds = seconds
+        self._refused = refused
         self._running: dict[str, tuple[str, asyncio.Task[None]]] = {}
         """By uid of the pod: the node, and the attempt."""
         self.counts = Counts()
@@ -89,8 +98,9 @@ class Binder:
         try:
             # Shielded: the attempt goes on where one of those who asked hangs up.
             await asyncio.shield(attempt)
-        except Refused:
+        except Refused as refused:
             self.counts.refused += 1
+            self._refused(call, str(refused))
             raise
         self.counts.bound += 1
 
@@ -150,7 +160,7 @@ class Binder:
 
     async def _wait(self, call: BindCall, ticket: Ticket, deadline: float) -> None:
         try:
-            await self._flights.wait(call.node, call.uid, ticket, deadline - _ANSWER_SECONDS)
+            await self._books.flights.wait(call.node, call.uid, ticket, deadline - _ANSWER_SECONDS)
         except TimeoutError:
             raise Refused(f"{call.node} is still starting other pods with GPUs; this one is tried again") from None
 

@@ -78,7 +78,7 @@ class Books:
         self.charges: dict[str, Charge] = {}
         """What the pods of each namespace take, all GPUs together."""
         self.findings = Findings()
-        self._flights = flights
+        self.flights = flights
         self._changed = changed
         self._gone = gone
         self._pods_of: defaultdict[str, set[str]] = defaultdict(set)
@@ -169,7 +169,7 @@ class Books:
         if (state := self.nodes.get(placed.node)) is not None:
             self._put(state.without_pod(uid))
         # Last: those who may go on then find the room that was left.
-        self._flights.leave(placed.node, uid)
+        self.flights.leave(placed.node, uid)
 
     def sync_pods(self, existing: Iterable[SeenPod]) -> None:
         """Takes all that are bound and have not ended.
@@ -239,9 +239,9 @@ class Books:
     def _track(self, placed: Placed) -> None:
         """Says whether a pod is on its way, as far as that was seen; for one that is reserved, `binding` says so."""
         if placed.stage is Stage.CONFIRMED:
-            self._flights.leave(placed.node, placed.uid)
+            self.flights.leave(placed.node, placed.uid)
         elif placed.stage is Stage.BOUND and self._serves_fractions(placed.node):
-            self._flights.board(placed.node, placed.uid, ticket_of(placed.decision))
+            self.flights.board(placed.node, placed.uid, ticket_of(placed.decision))
 
     def _serves_fractions(self, node: str) -> bool:
         return node in self.nodes and self.nodes[node].mode is not None

@@ -6,6 +6,7 @@ Answers 200 with `Error` where something cannot be done: kube-scheduler reads no
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from gpushare.scheduler import wire
@@ -28,15 +29,15 @@ class Extender:
         forwarder: Forwarder,
         *,
         seconds: float,
-        refused: Callable[[wire.BindCall, str], None],
+        log: logging.Logger,
     ) -> None:
-        """`seconds`: how long kube-scheduler waits for an answer; `refused` is told of every pod that is not bound, and why."""
+        """`seconds`: how long kube-scheduler waits for an answer."""
         self._decider = decider
         self._binder = binder
         self._leading = leading
         self._forwarder = forwarder
         self._seconds = seconds
-        self._refused = refused
+        self._log = log
         self._verbs: Mapping[str, Callable[[bytes], Awaitable[bytes]]] = {
             "filter": self._filter,
             "prioritize": self._prioritize,
@@ -60,6 +61,9 @@ class Extender:
                 return _failed(verb, str(error))
             except TimeoutError:
                 return _failed(verb, "no replica of gpushare scheduler is ready to decide; it is tried again")
+            except Exception as error:  # noqa: BLE001 - kube-scheduler would read no reason from a 500
+                self._log.exception("call failed", extra={"verb": verb})
+                return _failed(verb, f"gpushare scheduler has failed, see its log: {type(error).__name__}")
 
     async def _answer(self, verb: str, request: Request) -> Response:
         await self._leading.wait()
@@ -81,11 +85,7 @@ class Extender:
 
     async def _bind(self, body: bytes) -> bytes:
         call = wire.read_bind_call(body)
-        try:
-            await self._binder.bind(call)
-        except Refused as refused:
-            self._refused(call, str(refused))
-            return wire.write_error(str(refused))
+        await self._binder.bind(call)
         return wire.write_error("")
 
 

@@ -24,7 +24,17 @@ from gpushare.scheduler.limits import Limits
 from gpushare.scheduler.pods import SeenPod
 
 _KINDS: Final = (manifests.NODE, manifests.GPU_NODE, manifests.POD, manifests.RESOURCE_QUOTA)
-_DEVICE_FIELDS: Final = ("index", "uuid", "product", "memoryMiB", "numaNode", "health", "migEnabled", "closeness")
+_DEVICE_FIELDS: Final = (
+    "index",
+    "uuid",
+    "product",
+    "memoryMiB",
+    "numaNode",
+    "health",
+    "migEnabled",
+    "closeness",
+    "computeCapability",
+)
 _RETRY_SECONDS: Final = 1.0
 
 

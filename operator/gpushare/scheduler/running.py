@@ -58,13 +58,17 @@ class Scheduler:
         self._cluster = cluster
         self._log = log
         index = FitIndex()
-        self._flights = Flights()
-        self._books = Books(self._flights, index.put, index.remove)
+        self._books = Books(Flights(), index.put, index.remove)
         self._limits = Limits(settings.requests, self._books.charges)
         self._following = Following(cluster, self._books, self._limits, resources_of(settings.requests), log)
         decider = Decider(self._books, index, self._limits, settings.requests)
         seconds = options.http_timeout - _SPARE_SECONDS
-        self._binder = Binder(cluster, self._books, self._flights, self._limits, read=decider.read, seconds=seconds)
+        self._poster = EventPoster(cluster, source=Source(names.MANAGER_SCHEDULER, names.SCHEDULER), now=_now, log=log)
+        self._telling = Telling(self._books, self._poster, lambda: self._leading.is_leading, log)
+        self._books.findings = Findings(corrected=self._telling.corrected, strange=self._telling.strange)
+        self._binder = Binder(
+            cluster, self._books, self._limits, read=decider.read, refused=self._telling.refused, seconds=seconds
+        )
         authority = f"{_bracketed(options.address or '127.0.0.1')}:{options.port}"
         identity = build_identity(name, authority)
         lease = Lease(cluster, namespace, names.LEASE_SCHEDULER, identity, log=log)
@@ -76,13 +80,8 @@ class Scheduler:
             log=log,
         )
         self._certificate = ServingCertificate(cluster, _build_place(options, namespace), log=log)
-        self._poster = EventPoster(cluster, source=Source(names.MANAGER_SCHEDULER, names.SCHEDULER), now=_now, log=log)
-        self._telling = Telling(self._books, self._poster, lambda: self._leading.is_leading, log)
-        self._books.findings = Findings(corrected=self._telling.corrected, strange=self._telling.strange)
         self._forwarder = Forwarder(names.SCHEDULER, lambda: self._certificate.trusted)
-        self._extender = Extender(
-            decider, self._binder, self._leading, self._forwarder, seconds=seconds, refused=self._telling.refused
-        )
+        self._extender = Extender(decider, self._binder, self._leading, self._forwarder, seconds=seconds, log=log)
         self._admission = Admission(settings, self._limits.room, log)
         self._monitoring = Monitoring(self._facts)
 
@@ -131,7 +130,7 @@ class Scheduler:
             leading=self._leading.is_leading,
             leader_known=bool(self._leading.leader),
             books=self._books,
-            waiting=self._flights.counts[1],
+            waiting=self._books.flights.counts[1],
             binds={"bound": self._binder.counts.bound, "refused": self._binder.counts.refused},
             verdicts=self._admission.verdicts,
             corrections=self._telling.corrections,

@@ -7,7 +7,8 @@ Pod or a Node is spelled as everywhere.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +79,8 @@ def read_nodes_call(body: bytes) -> NodesCall:
         return NodesCall(pod=pod, names=names)
     if not isinstance(whole, dict):
         raise BadCall("neither NodeNames nor Nodes are given")
-    nodes = {node["metadata"]["name"]: node for node in whole.get("items") or ()}
+    with _reading("Nodes"):
+        nodes = {str(node["metadata"]["name"]): node for node in whole.get("items") or ()}
     return NodesCall(pod=pod, names=tuple(nodes), nodes=nodes)
 
 
@@ -97,7 +99,8 @@ def read_preempt_call(body: bytes) -> PreemptCall:
     """Reads `ExtenderPreemptionArgs`, victims whole or by uid. Raises BadCall."""
     args = _object(body)
     given = args.get("nodenametometavictims") or args.get("nodenametovictims") or {}
-    return PreemptCall(pod=_pod(args), victims={str(node): _victims(victims) for node, victims in given.items()})
+    with _reading("victims"):
+        return PreemptCall(pod=_pod(args), victims={str(node): _victims(victims) for node, victims in given.items()})
 
 
 def _victims(given: Mapping[str, Any]) -> Victims:
@@ -143,6 +146,15 @@ def write_victims(victims: Mapping[str, Victims]) -> bytes:
 def write_error(error: str) -> bytes:
     """A result that holds nothing but `Error`; empty: it was done. kube-scheduler reads it from a 200 only."""
     return _bytes({"Error": error})
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """What is not as the protocol has it is said, whatever it is."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise BadCall(f"{what}: not in the form of the protocol: {error}") from error
 
 
 def _object(body: bytes) -> dict[str, Any]:
