@@ -1,7 +1,7 @@
 """GPUNode as a plain value: the one meeting place of controller and agent. Both sides read and write it only through here.
 
 `spec` belongs to the controller, `status` to the agent; `status.conditions` is a map by type in which the controller owns
-`ConfigAssigned` and `AgentReady`.
+`ConfigAssigned` and `AgentReady`, and `CapacityShown` and `Discovered` where there is something to say.
 """
 
 from __future__ import annotations
