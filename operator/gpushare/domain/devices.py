@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from gpushare.domain.links import Link
 from gpushare.errors import Problem
@@ -34,6 +35,12 @@ class ComputeCapability:
 
     major: int
     minor: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Reads the form of `str`; what is missing is 0."""
+        major, _, minor = text.partition(".")
+        return cls(major=int(major or 0), minor=int(minor or 0))
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"

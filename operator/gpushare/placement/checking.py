@@ -96,4 +96,4 @@ def _check_cores(traits: Traits, use: Use, tally: Tally, cores: int) -> Code | N
     if cores == 0 and use.cores + tally.cores >= traits.cores:
         return Code.CORES_EXHAUSTED
     # Where compute is over-committed, a GPU that somebody wants alone still shows free compute.
-    return Code.EXCLUSIVE if use.alone or (tally.alone and tally.slots) else None
+    return Code.EXCLUSIVE if use.alone or tally.alone > 1 else None

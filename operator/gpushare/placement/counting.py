@@ -30,7 +30,7 @@ class Tally(NamedTuple):
     reusable: int = 0
     """1 where one of them was an init container's and goes to the next one that asks."""
     alone: int = 0
-    """1 where a container wants the GPU for itself."""
+    """2 where a container that stays wants the GPU for itself, 1 where only an init container did."""
     unlimited: int = 0
     """1 where a container has no limit of compute."""
 
@@ -46,14 +46,14 @@ class Tally(NamedTuple):
             most_cores=max(self.most_cores, compute),
             held=self.held + (not self.reusable),
             reusable=int(not stays),
-            alone=int(self.alone or cores >= WHOLE),
+            alone=max(self.alone, 1 + stays if cores >= WHOLE else 0),
             unlimited=int(self.unlimited or cores == 0),
         )
 
     @property
     def use(self) -> Use:
         """What the pod takes of the GPU."""
-        return Use(self.most_memory_mib, self.most_cores, self.held, self.alone, self.unlimited)
+        return Use(self.most_memory_mib, self.most_cores, self.held, min(self.alone, 1), self.unlimited)
 
 
 NOTHING: Final = Tally()
@@ -78,6 +78,8 @@ def charge_of(containers: Mapping[str, tuple[Grant, ...]], kinds: Mapping[str, K
     """What the quota of a pod's namespace is charged with: the most at any moment, of all its GPUs together."""
     total = NOTHING
     for name, grants in containers.items():
-        memory, cores = sum(grant.memory_mib for grant in grants), sum(grant.cores for grant in grants)
+        # Units of memory are none of this quota's words; Kubernetes itself counts them right.
+        counted = [grant for grant in grants if not grant.units]
+        memory, cores = sum(grant.memory_mib for grant in counted), sum(grant.cores for grant in counted)
         total = total.plus(kinds.get(name, Kind.APP), memory, cores)
     return Charge(total.most_memory_mib, total.most_cores)

@@ -74,7 +74,7 @@ class _Search:
         self._node = node
         self._mode = mode
         self._request = request
-        self._room = room
+        self._room = room if request.is_charged else UNLIMITED
         self._rules = Rules.of(request, mode)
         self._screened = tuple(
             checking.check_constraints(gpu.uuid, gpu.traits, request.constraints, mode.isolation) for gpu in node.gpus
@@ -104,7 +104,11 @@ class _Search:
             rest = self._place(step + 1, after, charged)
             if rest is not None:
                 return (choice, *rest)
-        self.reasons = self.reasons or build_reasons(codes, len(candidates), self._request, step, len(self._node.gpus))
+        if not self.reasons:
+            self.reasons = build_reasons(codes, len(candidates), self._request, step, len(self._node.gpus))
+            if len(self._find_candidates(container, {}, NOTHING, Counter())) < container.gpus:
+                # Not even alone: no other choice for those before it would help.
+                self._tried = _MOST_CHOICES
         return None
 
     def _find_candidates(

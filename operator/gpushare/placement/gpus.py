@@ -10,7 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from gpushare.allocation import Topology
 from gpushare.allocation.topology import Scores
+from gpushare.domain.devices import ComputeCapability
 from gpushare.domain.fractions import Dialect, FractionMode, Isolation
+from gpushare.sharing import capability
 
 _NO_NUMA: Final = -1
 _VENDOR: Final = "NVIDIA"
@@ -106,7 +108,7 @@ def _read_gpu(device: Mapping[str, Any], mode: FractionMode, cordoned: Container
         model=sys.intern(product if product.startswith(_VENDOR) else f"{_VENDOR}-{product}"),
         memory_mib=memory if is_hami else memory - memory % mode.unit_mib,
         cores=round(100 * mode.core_scaling),
-        slots=_slots_of(mode) if is_hami else 0,
+        slots=_slots_of(device, mode),
         numa=device.get("numaNode", _NO_NUMA),
         is_healthy=device["health"]["healthy"],
         is_cordoned=device["uuid"] in cordoned,
@@ -114,5 +116,9 @@ def _read_gpu(device: Mapping[str, Any], mode: FractionMode, cordoned: Container
     return GPU(device["uuid"], device["index"], traits)
 
 
-def _slots_of(mode: FractionMode) -> int:
-    return 1 if mode.isolation is Isolation.EXCLUSIVE else mode.slots
+def _slots_of(device: Mapping[str, Any], mode: FractionMode) -> int:
+    if mode.dialect is Dialect.HAMI:
+        return 1 if mode.isolation is Isolation.EXCLUSIVE else mode.slots
+    if mode.isolation is Isolation.MPS:
+        return capability.mps_clients(ComputeCapability.parse(device.get("computeCapability", "")))
+    return 0

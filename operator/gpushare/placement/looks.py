@@ -99,7 +99,7 @@ class Look:
             cards = zip(self._cards, judged, strict=True)
             whole, used = sums_of((card.traits, card.use) for card, (_, is_allowed) in cards if is_allowed)
         score = node_score(whole, used.plus(1, demand.cores, demand.memory_mib), request.weights, request.node_policy)
-        return Verdict(None, score, Charge(demand.memory_mib, demand.cores))
+        return Verdict(None, score, Charge(demand.memory_mib, demand.cores) if request.is_charged else FREE)
 
 
 class Album:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from gpushare.allocation import BestEffort, Topology
@@ -20,18 +21,19 @@ Choice: TypeAlias = tuple[int, ...]
 """Positions of GPUs in their node."""
 
 
-def order_of(request: PodRequest, placement: Placement) -> tuple[Policy, ...]:
-    """The words of a request, or the placement of the node, as the keys that GPUs are sorted by; `mutex` alone is one of them.
+@lru_cache(maxsize=256)
+def order_of(words: tuple[Policy, ...], placement: Placement, *, is_bound: bool) -> tuple[Policy, ...]:
+    """By what GPUs are sorted: the words of a request, or else the placement of the node.
 
-    Where NUMA nodes bind, they come first, so that GPUs of one are taken together.
+    Words that sort nothing only say which GPUs come into question; `mutex` alone sorts. Where NUMA nodes bind, they come
+    first, so that GPUs of one are taken together.
     """
-    words = tuple(dict.fromkeys(request.gpu_policy))
     keys = tuple(word for word in words if word in _KEYS)
     if not words:
         keys = (Policy(placement.value),)
     elif not keys:
         keys = words if words == (Policy.MUTEX,) else (Policy.SPREAD,)
-    if request.constraints.numa_bind:
+    if is_bound:
         keys = (Policy.NUMA, *(key for key in keys if key is not Policy.NUMA))
     return keys
 
@@ -76,17 +78,19 @@ def choices(
         must: those of them that are in every set.
         size: how many the container gets.
     """
-    if node.topology is not None and Policy.TOPOLOGY in request.gpu_policy:
-        yield _closest(node.topology, candidates, must, size)
+    missing = size - len(must)
+    topology = node.topology if Policy.TOPOLOGY in request.gpu_policy else None
     for group in _groups(node, candidates, must, is_bound=request.constraints.numa_bind):
-        for first in range(max(1, len(group) - size + len(must) + 1)):
-            choice = (*must, *group[first : first + size - len(must)])
-            if len(choice) == size:
-                yield choice
+        if len(group) < missing:
+            continue
+        if topology is not None:
+            yield _closest(topology, (*must, *group), must, size)
+        for first in range(len(group) - missing + 1 if missing else 1):
+            yield (*must, *group[first : first + missing])
 
 
 def _groups(node: NodeState, candidates: Sequence[int], must: Sequence[int], *, is_bound: bool) -> Iterator[list[int]]:
-    """The candidates that are not in every set anyway, where NUMA nodes bind one group for each of those."""
+    """The candidates that are not in every set anyway; where NUMA nodes bind, a group for each that has all of `must`."""
     groups: dict[int, list[int]] = {}
     for position in candidates:
         groups.setdefault(node.gpus[position].traits.numa if is_bound else 0, []).append(position)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from gpushare.placement.fitting import fit
 from gpushare.placement.nodes import NodeState
 from gpushare.placement.quotas import UNLIMITED, Quota
 from gpushare.placement.shapes import PodRequest
+
+_LEAST: Final = -(2**31)
+"""The lowest priority that there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +23,6 @@ class Removable:
     priority: int = 0
     started: str = ""
     """RFC 3339; who has run longest stays, of those that are equally important."""
-    is_protected: bool = False
-    """Whether its disruption budget would be violated."""
 
 
 def choose_victims(
@@ -32,7 +34,7 @@ def choose_victims(
     """
     # The most important first, and of equals whoever started first: they are spared before the others.
     held = sorted((pod for pod in removable if pod.uid in node.pods), key=lambda pod: pod.started)
-    held.sort(key=lambda pod: (pod.is_protected, pod.priority), reverse=True)
+    held.sort(key=lambda pod: pod.priority, reverse=True)
     parts = [node]
     if all(container.gpus == 1 for container in request.steps):
         # One GPU may take fewer of them than sparing one after the other over all GPUs leaves.
@@ -64,12 +66,7 @@ def _only(node: NodeState, position: int) -> NodeState:
     return replace(node, gpus=(node.gpus[position],), uses=(node.uses[position],), topology=None)
 
 
-def _cost(victims: Sequence[Removable]) -> tuple[int, int, int, int]:
-    """As kube-scheduler compares nodes: budgets, then who is hit hardest, then how many."""
+def _cost(victims: Sequence[Removable]) -> tuple[int, int]:
+    """As kube-scheduler compares nodes: who is hit hardest, then how many are, and how hard."""
     priorities = [pod.priority for pod in victims]
-    return (
-        sum(pod.is_protected for pod in victims),
-        max(priorities, default=-(2**31)),
-        sum(priority + 2**31 for priority in priorities),
-        len(victims),
-    )
+    return (max(priorities, default=_LEAST), sum(priority - _LEAST for priority in priorities))

@@ -166,6 +166,11 @@ class PodRequest:
         return (ContainerRequest(name="", gpus=self.most_gpus, units=units.most, cores=cores.most),)
 
     @property
+    def is_charged(self) -> bool:
+        """Whether quotas on `nvidia.com/gpumem` and `gpucores` concern it, which are HAMi's words."""
+        return self.dialect is Dialect.HAMI
+
+    @property
     def named_uuids(self) -> tuple[str, ...]:
         """GPUs for which the answer differs from that of others that look the same."""
         return self.constraints.use_uuids + self.constraints.avoid_uuids

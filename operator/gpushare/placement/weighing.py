@@ -36,7 +36,8 @@ class Rules:
         """Works out the policies once, for all GPUs."""
         # Where GPUs are not shared at all, each pod wants one that nobody uses.
         is_mutex = Policy.MUTEX in request.gpu_policy or mode.isolation is Isolation.EXCLUSIVE
-        return cls(request, mode, policies.order_of(request, mode.placement), is_mutex)
+        order = policies.order_of(request.gpu_policy, mode.placement, is_bound=request.constraints.numa_bind)
+        return cls(request, mode, order, is_mutex)
 
     def weigh(self, container: ContainerRequest, traits: Traits, use: Use, tally: Tally) -> Option | Code:
         """Judges a GPU, or says what is in the way. Whether the pod may have it at all was checked before.

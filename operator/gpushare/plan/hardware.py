@@ -23,13 +23,12 @@ def inventory_of(status: GPUNodeStatus) -> Inventory:
 
 
 def _gpu(body: Mapping[str, Any]) -> GPU:
-    major, _, minor = str(body.get("computeCapability", "0.0")).partition(".")
     return GPU(
         index=body["index"],
         uuid=body["uuid"],
         product=body.get("product", ""),
         memory_mib=body.get("memoryMiB", 0),
-        compute_capability=ComputeCapability(major=int(major or 0), minor=int(minor or 0)),
+        compute_capability=ComputeCapability.parse(body.get("computeCapability", "")),
         bus_id=body.get("busId", ""),
         numa_node=body.get("numaNode"),
         mig_capable="migEnabled" in body,

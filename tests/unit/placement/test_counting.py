@@ -61,6 +61,11 @@ def test_marks() -> None:
     }
 
 
+def test_units_are_no_matter_of_the_quota() -> None:
+    """It is written in HAMi's words; units of memory Kubernetes itself counts right."""
+    assert charge_of({"a": (Grant("GPU-0", 1024, 50, units=1),)}, {}) == Charge(0, 0)
+
+
 def test_kinds() -> None:
     """Containers in the order of the kubelet; only an init container that is always restarted is a sidecar."""
     pod = {

@@ -361,6 +361,16 @@ def test_init_container_goes_where_the_app_container_fits() -> None:
     assert gpus_of(found) == [["GPU-0"], ["GPU-0"]]
 
 
+def test_init_container_alone_before_others_share() -> None:
+    """An init container that wants the GPU alone keeps other pods away, not the containers after it."""
+    node = node_of(SMALL[:1])
+    apps = [hami("a", gpus=1, mem=10, cores=30), hami("b", gpus=1, mem=10, cores=30)]
+    found = fit(node, request_of(*apps, init=[hami("init", gpus=1, mem=10, cores=100)]))
+
+    assert gpus_of(found) == [["GPU-0"]] * 3
+    assert fit(node.with_pod("pod", found.holding), request_of(hami(gpus=1, mem=1, cores=1))).containers is None
+
+
 def test_sidecar_stays() -> None:
     """A sidecar holds its share beside the app container."""
     node = node_of(SMALL[:1])

@@ -31,6 +31,17 @@ def test_what_a_gpu_gives_out(mode: FractionMode, memory: int, slots: int, cores
     assert (gpu.traits.memory_mib, gpu.traits.slots, gpu.traits.cores) == (memory, slots, cores)
 
 
+@pytest.mark.parametrize(
+    ("capability", "slots"),
+    [pytest.param("7.0", 16, id="few"), pytest.param("7.5", 48, id="many"), pytest.param("", 0, id="not told")],
+)
+def test_mps_takes_so_many_clients(capability: str, slots: int) -> None:
+    """Units do not tell how many containers they become, so the limit of MPS is kept here."""
+    [gpu] = node_of([device(0, computeCapability=capability)], replace(ALIYUN, isolation=Isolation.MPS)).gpus
+
+    assert gpu.traits.slots == slots
+
+
 def test_gpus_by_index() -> None:
     """In the order of their index, those that take part, with the vendor in the name."""
     node = node_of([device(2, product="NVIDIA A10"), device(0), device(1, migEnabled=True)])

@@ -93,7 +93,7 @@ def test_keys(placement: Placement, policy: str, expected: tuple[Policy, ...]) -
     """Who decides by what GPUs are sorted."""
     request = request_of(hami(gpus=1, mem=1), annotations={"hami.io/gpu-scheduler-policy": policy})
 
-    assert order_of(request, placement) == expected
+    assert order_of(request.gpu_policy, placement, is_bound=False) == expected
 
 
 def test_weights() -> None:
@@ -137,6 +137,16 @@ def test_topology(node: NodeState, gpus: int, expected: set[str]) -> None:
 
     assert found.containers is not None
     assert {grant.uuid for grant in found.containers["main"]} == expected
+
+
+def test_topology_on_one_numa_node() -> None:
+    """The best pair is none where its GPUs are on two NUMA nodes and the pod binds to one."""
+    devices = [device(index, numaNode=numa) for index, numa in enumerate((0, 1, 0))]
+    node = replace(node_of(devices), topology=Topology.from_pair_scores([[0, 100, 10], [100, 0, 10], [10, 10, 0]]))
+    found = fit(node, request_of(hami(gpus=2, mem=1), annotations={**TOPOLOGY, "nvidia.com/numa-bind": "true"}))
+
+    assert found.containers is not None
+    assert {grant.uuid for grant in found.containers["main"]} == {"GPU-0", "GPU-2"}
 
 
 def test_topology_among_those_that_fit() -> None:

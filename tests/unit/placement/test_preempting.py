@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from gpushare.placement.gpus import Use
@@ -12,8 +10,8 @@ from gpushare.placement.quotas import Quota
 from support.placements import alike, hami, request_of
 
 
-def pod(uid: str, priority: int = 0, started: str = "2026-01-01T00:00:00Z", **fields: Any) -> Removable:
-    return Removable(uid=uid, priority=priority, started=started, **fields)
+def pod(uid: str, priority: int = 0, started: str = "2026-01-01T00:00:00Z") -> Removable:
+    return Removable(uid=uid, priority=priority, started=started)
 
 
 def holdings(**pods: tuple[int, int]) -> dict[str, tuple[int, int]]:
@@ -56,13 +54,6 @@ def holdings(**pods: tuple[int, int]) -> dict[str, tuple[int, int]]:
             10,
             ["a"],
             id="who has run longer stays",
-        ),
-        pytest.param(
-            holdings(a=(0, 15), b=(1, 15)),
-            [pod("a", 0, is_protected=True), pod("b", 5)],
-            10,
-            ["b"],
-            id="disruption budgets first",
         ),
         pytest.param(
             holdings(a=(0, 15), b=(1, 15)), [pod("a", 3), pod("b", 1), pod("x", 0)], 10, ["b"], id="a stranger is none"
