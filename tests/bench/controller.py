@@ -70,7 +70,7 @@ async def _first_labelling(crowd: Crowd) -> list[Figure]:
         return written >= NODES
 
     seconds = await crowd.until(done)
-    await crowd.cluster.quiet(3.0)
+    await crowd.quiet(3.0)
     writes = crowd.take_writes()
     return [
         Figure(name=f"first labelling of {NODES:,} nodes", unit="s", values=(seconds,), target=60),
@@ -79,7 +79,7 @@ async def _first_labelling(crowd: Crowd) -> list[Figure]:
 
 
 async def _settle(crowd: Crowd) -> None:
-    await crowd.cluster.quiet(8.0)
+    await crowd.quiet(8.0)
     crowd.take_writes()
 
 
@@ -90,7 +90,7 @@ async def _edit(crowd: Crowd) -> list[Figure]:
         return sum("/gpunodes/" in write and "/status" not in write for write in crowd.cluster.writes) >= HALF
 
     seconds = await crowd.until(done)
-    await crowd.cluster.quiet(8.0)
+    await crowd.quiet(8.0)
     writes = crowd.take_writes()
     return [
         Figure(name=f"edit of a ConfigMap that concerns {HALF:,} nodes", unit="s", values=(seconds,), target=60),
@@ -135,7 +135,7 @@ async def _passes(folder: Path) -> list[Figure]:
         await crowd.cluster.apply_config("sharing", a=time_slicing(2), b=time_slicing(3))
         await crowd.cluster.apply_policy(devicePlugin={"config": {"name": "sharing", "default": "a"}})
         async with crowd.controller() as controller:
-            await crowd.cluster.quiet(5.0)
+            await crowd.quiet(5.0)
             sizes = []
             for turn in range(PASSES * 2):
                 if turn in {PASSES, 0}:

@@ -31,8 +31,6 @@ class Crowd:
 
     def __init__(self, cluster: GpuCluster, folder: Path) -> None:
         self.cluster = cluster
-        self.writes: Counter[str] = Counter()
-        """Of the controller, by plural name; Events, the Lease and questions about rights apart."""
         self._folder = folder
         self._api = cluster.server.api
         self._token = self._api.authenticator.token_of("admin", _ADMIN)
@@ -58,15 +56,27 @@ class Crowd:
         assert answer.code < 300, answer.body[:500]  # type: ignore[union-attr]
         return json.loads(answer.body)  # type: ignore[union-attr]
 
+    async def quiet(self, seconds: float) -> None:
+        """Waits until the controller has written nothing that counts for so long."""
+        while True:
+            before = self._count().total()
+            await asyncio.sleep(seconds)
+            if before == self._count().total():
+                return
+
     def take_writes(self) -> Counter[str]:
-        """What the controller wrote since this was asked last."""
+        """What the controller wrote since this was asked last, by kind; Events, the Lease and questions about rights apart."""
+        found = self._count()
+        self.cluster.writes.clear()
+        return found
+
+    def _count(self) -> Counter[str]:
         found: Counter[str] = Counter()
         for write in self.cluster.writes:
             parts = write.partition(" ")[2].strip("/").split("/")
             plural = next((part for part in parts if part in _COUNTED), "")
             if plural and "/events" not in write:
                 found[f"{plural}/status" if parts[-1] == "status" else plural] += 1
-        self.cluster.writes.clear()
         return found
 
     @contextlib.asynccontextmanager

@@ -40,13 +40,18 @@ def build_table(figures: Iterable[Figure]) -> str:
     """For people; also the form of docs/benchmarks.md."""
     rows = ["| what | p50 | p99 | n | target | |", "|---|---|---|---|---|---|"]
     for figure in figures:
-        target = "" if figure.target is None else f"{figure.target:g} {figure.unit}"
+        target = "" if figure.target is None else f"{_shown(figure.target)} {figure.unit}"
         verdict = {None: "", True: "met", False: "**missed**"}[figure.is_met]
         rows.append(
-            f"| {figure.name} | {figure.at(50):.3g} {figure.unit} | {figure.at(99):.3g} {figure.unit} "
+            f"| {figure.name} | {_shown(figure.at(50))} {figure.unit} | {_shown(figure.at(99))} {figure.unit} "
             f"| {len(figure.values)} | {target} | {verdict} |"
         )
     return "\n".join(rows)
+
+
+def _shown(value: float) -> str:
+    """Three digits, and counts as they are."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def build_json(figures: Iterable[Figure]) -> str:
