@@ -23,6 +23,11 @@ from gpushare.kubelet.counting import Call
 from gpushare.kubelet.lifecycle import Standing
 from gpushare.mps import monitoring as mps_monitoring
 from gpushare.plan.figures import Figures, NodeFigures
+from gpushare.placement.quotas import Charge, Quota
+from gpushare.scheduler import monitoring as scheduler_monitoring
+from gpushare.scheduler.books import Books
+from gpushare.scheduler.flights import Flights
+from gpushare.scheduler.timing import Spread
 from gpushare.serving.http import Handler, Request
 from gpushare.serving.tls import Place, ServingCertificate
 from support.inventories import node, split_gpu
@@ -74,6 +79,25 @@ def mps() -> Handler:
     return mps_monitoring.Monitoring(lambda: "", lambda: {GPU: True}).answer
 
 
+def scheduler() -> Handler:
+    place = Place(namespace="n", secret="s", owner="o", hosts=())
+    facts = scheduler_monitoring.Facts(
+        missing=(),
+        leading=True,
+        leader_known=False,
+        books=Books(Flights(), lambda _: None, lambda _: None),
+        waiting=0,
+        binds={"bound": 1, "refused": 0},
+        verdicts={"changed": 1},
+        corrections=0,
+        strangers=0,
+        spreads={"filter": Spread()},
+        quotas={"team-a": (Quota(memory_mib=1, cores=1), Charge(0, 0))},
+        certificate=ServingCertificate(MemoryCluster(), place, log=logging.getLogger()).gauge(),
+    )
+    return scheduler_monitoring.Monitoring(lambda: facts).answer
+
+
 async def families_of(handler: Handler) -> list[Metric]:
     answer = await handler(Request(method="GET", path="/metrics"))
     assert isinstance(answer.body, bytes)
@@ -89,10 +113,11 @@ def rows(families: list[Metric]) -> Iterator[str]:
         yield f"| `{name}` | {family.type} | {labels} | {family.documentation} |"
 
 
-@pytest.mark.parametrize("section", ["agent", "controller", "mps"])
+@pytest.mark.parametrize("section", ["agent", "controller", "mps", "scheduler"])
 async def test_page(section: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The table of each process stands between two marks."""
-    handler = {"agent": lambda: agent(tmp_path), "controller": controller, "mps": mps}[section]()
+    handlers = {"agent": lambda: agent(tmp_path), "controller": controller, "mps": mps, "scheduler": scheduler}
+    handler = handlers[section]()
     table = "\n".join(rows(await families_of(handler)))
     begin, end = f"<!-- {section}: begin -->\n", f"\n<!-- {section}: end -->"
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
@@ -106,7 +131,7 @@ async def test_page(section: str, tmp_path: Path, request: pytest.FixtureRequest
 
 async def test_conventions(tmp_path: Path) -> None:
     """Prefix, base units, `_total` for counters only; each has a meaning."""
-    for handler in (agent(tmp_path), controller(), mps()):
+    for handler in (agent(tmp_path), controller(), mps(), scheduler()):
         for family in await families_of(handler):
             assert family.name.startswith(("gpushare_", "gpu_operator_"))
             assert family.documentation

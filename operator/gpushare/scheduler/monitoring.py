@@ -89,7 +89,7 @@ def _collect_nodes(books: Books) -> Iterator[Metric]:
     for what, mib in totals.items():
         yield Gauge(
             name=f"gpushare_scheduler_memory_{what}_bytes",
-            help="memory of all GPUs that serve fractions" + (" that pods hold" if what == "allocated" else ""),
+            help=("memory that pods hold" if what == "allocated" else "memory") + " of GPUs that serve fractions",
             value=mib * _MIB,
         )
 
@@ -136,16 +136,16 @@ def _collect_pods(facts: Facts) -> Iterator[Metric]:
 
 def _collect_quotas(quotas: Mapping[str, tuple[Quota, Charge]]) -> Iterator[Metric]:
     for namespace, (quota, used) in quotas.items():
-        for resource, limit, amount, scale in (
+        for what, limit, amount, scale in (
             ("memory_bytes", quota.memory_mib, used.memory_mib, _MIB),
             ("cores_percent", quota.cores, used.cores, 1),
         ):
             if limit is None:
                 continue
-            for what, value in (("limit", limit), ("used", amount)):
+            for figure, value in (("limit", limit), ("used", amount)):
                 yield Gauge(
                     name=f"gpushare_scheduler_quota_{what}",
-                    help="quotas of namespaces on GPUs, counted for all GPUs of a pod, and what is used of them",
+                    help="quotas of namespaces on GPUs and what is used of them, all GPUs of a pod counted",
                     value=value * scale,
-                    labels={"namespace": namespace, "resource": resource},
+                    labels={"namespace": namespace, "figure": figure},
                 )
