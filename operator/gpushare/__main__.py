@@ -1,15 +1,20 @@
-"""`python -m gpushare`, and the command `gpushare`."""
+"""`python -m gpushare`, and the commands `gpushare` and `kubectl-inspect-cgpu`."""
 
 from __future__ import annotations
 
 import sys
 
 
-def main() -> None:
-    """Runs the command line and exits with its code."""
+def main(*before: str) -> None:
+    """Runs the command line, behind the words given, and exits with its code."""
     from gpushare.cli import main as cli  # late: nothing but the chosen command is loaded
 
-    sys.exit(cli.run(sys.argv[1:]))
+    sys.exit(cli.run([*before, *sys.argv[1:]]))
+
+
+def inspect() -> None:
+    """`kubectl inspect cgpu`, as a plugin of kubectl."""
+    main("inspect")
 
 
 if __name__ == "__main__":

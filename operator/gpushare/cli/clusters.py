@@ -25,6 +25,12 @@ KUBECONFIG = click.option(
     help="Which cluster; default: $KUBECONFIG, else ~/.kube/config.",
 )  # fmt: skip
 
+FILES = click.option(
+    "--file", "-f", "files", multiple=True,
+    help="In place of a cluster: what `kubectl get nodes,gpunodes,pods -A -o yaml` printed; - is standard input. May be given "
+    "several times.",
+)  # fmt: skip
+
 
 class NotJudged(click.ClickException):
     """What was to be looked at cannot be read. Not 1, which is a verdict."""

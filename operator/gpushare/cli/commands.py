@@ -13,8 +13,11 @@ from gpushare.cli.main import PROCESSES
 
 COMMANDS = {
     "allocate": ("gpushare.cli.allocate", "which GPUs a request would get on a node, and why"),
+    "explain": ("gpushare.cli.explain", "why a pod waits or got its GPU; why a node runs what it runs"),
+    "inspect": ("gpushare.cli.inspect", "who holds which part of which GPU, as `kubectl inspect cgpu` shows it"),
     "plan": ("gpushare.cli.plan", "what a change would make of every node: configuration, resources, labels, pods"),
     "sandbox": ("gpushare.cli.sandbox", "a simulated GPU cluster in your terminal, for real kubectl"),
+    "top": ("gpushare.cli.top", "each GPU: its memory, its health, and who holds what of it"),
     "topology": ("gpushare.cli.topology", "how the GPUs of a node are connected, and how close that makes them"),
     "validate": ("gpushare.cli.validate", "what is wrong in sharing configurations, ConfigMaps and policies"),
 }
@@ -23,6 +26,7 @@ SUMMARIES = {name: summary for name, (_, summary) in COMMANDS.items()} | {
     "labels": "only the node labels, once or for ever (flags of gpu-feature-discovery)",
     "cleanup": "before an uninstall: removes what the controller has made from nodes and namespace",
     "crds": "before an upgrade: brings the CRDs up to this version",
+    "scheduler": "the scheduler of fractions: extender of kube-scheduler, and admission webhook",
     "controller": "the controller: ClusterPolicy, ConfigMaps and Nodes to what nodes run",
 }
 

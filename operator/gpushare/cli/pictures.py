@@ -1,0 +1,99 @@
+"""The cluster as `inspect`, `top` and `explain` look at it: read over its API or from files, in the books of the scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from gpushare import names
+from gpushare.cli import clusters
+from gpushare.domain import manifests
+from gpushare.domain.gpunode import GPUNode
+from gpushare.domain.manifests import Kind, Manifest
+from gpushare.errors import ConfigurationError, UsageError
+from gpushare.placement.requests import read_request
+from gpushare.placement.settings import RequestSettings
+from gpushare.plan.overlay import read_manifests
+from gpushare.scheduler import pods
+from gpushare.scheduler.books import Books, Placed
+from gpushare.scheduler.flights import Flights
+from gpushare.scheduler.pods import SeenPod
+from gpushare.scheduler.settings import resources_of
+
+_KINDS: Final = (manifests.NODE, manifests.GPU_NODE, manifests.POD)
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Nodes and pods at one moment."""
+
+    objects: tuple[Manifest, ...]
+
+    def of(self, kind: Kind) -> list[Manifest]:
+        """All objects of a kind."""
+        return [each for each in self.objects if (each["apiVersion"], each["kind"]) == (kind.api_version, kind.kind)]
+
+    @cached_property
+    def gpu_nodes(self) -> list[GPUNode]:
+        """By name."""
+        return sorted(map(GPUNode.from_json, self.of(manifests.GPU_NODE)), key=lambda node: node.name)
+
+    @cached_property
+    def books(self) -> Books:
+        """Who holds what, as the scheduler itself would see it after a start."""
+        books = Books(Flights(), lambda _: None, lambda _: None)
+        for node in self.of(manifests.NODE):
+            annotations = node["metadata"].get("annotations") or {}
+            kept = {name: annotations[name] for name in (names.ANNOTATION_CORDON,) if name in annotations}
+            books.see_annotations(node["metadata"]["name"], kept)
+        books.sync_gpu_nodes(self.gpu_nodes)
+        resources = resources_of(RequestSettings())
+        bound = (pod for pod in self.of(manifests.POD) if _holds_something(pod))
+        trimmed = (pods.trim(pod, resources) for pod in bound)
+        books.sync_pods(SeenPod.of(pod) for pod in trimmed if pod is not None)
+        return books
+
+    def pod(self, uid: str) -> Manifest | None:
+        """One pod by its uid."""
+        return next((pod for pod in self.of(manifests.POD) if pod["metadata"].get("uid") == uid), None)
+
+    def units_asked_for(self, placed: Placed, unit_mib: int) -> int:
+        """Memory that a pod asks for, all its GPUs together, in units of so many MiB."""
+        pod = self.pod(placed.uid)
+        request = read_request(pod, RequestSettings()).request if pod else None
+        asked = request.containers if request else ()
+        return sum(each.gpus * (each.units or each.memory_mib // unit_mib) for each in asked)
+
+
+def read_picture(files: Iterable[str], kubeconfig: Path | None) -> Picture:
+    """Reads files, or a cluster where none is given.
+
+    Raises:
+        UsageError: a file or the kubeconfig cannot be used.
+        GpuShareError: the cluster cannot be reached, or refuses.
+    """
+    given = tuple(files)
+    if given:
+        return Picture(tuple(manifest for file in given for manifest in _read_file(file)))
+    return Picture(asyncio.run(clusters.read_objects(kubeconfig, ((kind, "") for kind in _KINDS), "")))
+
+
+def _holds_something(pod: Manifest) -> bool:
+    return bool(pod["spec"].get("nodeName")) and (pod.get("status") or {}).get("phase") not in _ENDED
+
+
+def _read_file(file: str) -> list[Manifest]:
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        return list(read_manifests(text))
+    except ConfigurationError as error:
+        raise UsageError("\n".join(f"{file}: {problem}" for problem in error.problems)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is no text"
+        raise UsageError(f"{file}: {reason}") from error

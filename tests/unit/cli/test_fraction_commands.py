@@ -1,0 +1,173 @@
+"""`gpushare inspect`, `top` and `explain`, over files that a cluster might have printed."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpushare.cli import commands
+from gpushare.domain.fractions import Decision, Dialect, Grant
+from support.schedulers import ALIYUN, HAMI, gpu_node, pod
+
+
+def node(name: str) -> dict[str, Any]:
+    addresses = [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": "10.0.0.1"}]
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"addresses": addresses}}
+
+
+def bound(name: str, node: str, *grants: Grant, dialect: Dialect = Dialect.ALIYUN, **limits: int) -> dict[str, Any]:
+    """A pod with a decision about its container."""
+    found = pod(name, {"name": "c", "resources": {"limits": limits}}, nodeName=node)
+    found["metadata"]["uid"] = f"uid-{name}"
+    if grants:
+        decision = Decision(pod_uid=f"uid-{name}", dialect=dialect, shape="s", containers={"c": grants})
+        found["metadata"]["annotations"]["gpushare.dev/decision"] = decision.to_annotation()
+    found["status"] = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
+    return found
+
+
+def waiting(name: str, **limits: int) -> dict[str, Any]:
+    found = pod(name, {"name": "c", "resources": {"limits": limits}}, schedulerName="gpushare-scheduler")
+    found["metadata"]["uid"] = f"uid-{name}"
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+    found["status"] = {"phase": "Pending", "conditions": [condition]}
+    return found
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    """Two nodes with fractions, one in each dialect, and one without."""
+    ack, plain = gpu_node("ack", mode=ALIYUN), gpu_node("plain", mode=None)
+    holder = {"namespace": "default", "pod": "whole", "container": "c", "resource": "nvidia.com/gpu", "shares": [1]}
+    plain["status"]["allocations"] = [{"index": 1, "containers": [holder]}]
+    plain["status"]["devices"][0]["health"] = {"healthy": False, "reason": "XID 79"}
+    objects = [
+        node("ack"), node("hami"), node("plain"), ack, gpu_node("hami", mode=HAMI), plain,
+        bound("four", "ack", Grant("GPU-ack-1", 4096, 0, 4), **{"aliyun.com/gpu-mem": 4}),
+        bound("stranger", "ack", **{"aliyun.com/gpu-mem": 5}),
+        bound("part", "hami", Grant("GPU-hami-0", 3000, 30), dialect=Dialect.HAMI, **{"nvidia.com/gpumem": 3000}),
+        {**bound("done", "ack", Grant("GPU-ack-0", 4096, 0, 4)), "status": {"phase": "Succeeded"}},
+        waiting("big", **{"nvidia.com/gpu": 1, "nvidia.com/gpumem": 13000}),
+        waiting("wrong", **{"nvidia.com/gpumem": 3000, "aliyun.com/gpu-mem": 1}),
+    ]  # fmt: skip
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": objects}))
+    return str(path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    """What a command prints."""
+    errors = io.StringIO()
+    assert commands.run(words, stderr=errors) == code
+    return capsys.readouterr().out + errors.getvalue()
+
+
+def test_inspect(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each dialect in its own unit; pods that have ended hold nothing, one that nobody decided about is pending."""
+    first, second = run(capsys, "inspect", "-f", cluster).split("\n\n")
+
+    assert [line.split() for line in first.splitlines()[:2]] == [
+        [
+            "NAME",
+            "IPADDRESS",
+            "GPU0(Allocated/Total)",
+            "GPU1(Allocated/Total)",
+            "PENDING(Allocated)",
+            "GPU",
+            "Memory(GiB)",
+        ],
+        ["ack", "10.0.0.1", "0/15", "4/15", "5", "9/30"],
+    ]
+    assert second.splitlines()[1].split() == ["hami", "10.0.0.1", "3000/15360", "0/15360", "3000/30720"]
+
+
+def test_inspect_one(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One node, with its pods, and as data."""
+    text = run(capsys, "inspect", "-d", "ack", "-f", cluster)
+    assert ["four", "default", "0", "4", "0"] in [line.split() for line in text.splitlines()]
+
+    (found,) = json.loads(run(capsys, "inspect", "hami", "-o", "json", "-f", cluster))["nodes"]
+    assert (found["dialect"], found["isolation"], found["used"]) == ("hami", "none", 3000)
+
+    assert "no node plain that serves fractions" in run(capsys, "inspect", "plain", "-f", cluster, code=2)
+
+
+def test_top(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """All GPUs, whichever way they are shared, and which of them are not well."""
+    lines = [line.split() for line in run(capsys, "top", "plain", "-f", cluster).splitlines()[1:]]
+
+    assert lines == [
+        ["plain", "0", "Tesla", "T4", "15360", "MiB", "XID", "79", "-", "-"],
+        [
+            "plain",
+            "1",
+            "Tesla",
+            "T4",
+            "15360",
+            "MiB",
+            "well",
+            "default/whole",
+            "(c)",
+            "1",
+            "share",
+            "of",
+            "nvidia.com/gpu",
+        ],
+    ]
+    found = json.loads(run(capsys, "top", "-o", "json", "-f", cluster))["gpus"]
+    assert [len(gpu["holders"]) for gpu in found if gpu["node"] == "plain"] == [0, 1]
+    assert "no GPUNode nowhere" in run(capsys, "top", "nowhere", "-f", cluster, code=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        pytest.param("four", ["has c: GPU 1 (GPU-ack-1)", "confirmed yes", "why this GPU binpack"], id="placed"),
+        pytest.param("stranger", ["decided by nobody of ours"], id="bound by somebody else"),
+        pytest.param(
+            "big",
+            [
+                "why it waits Unschedulable: 0/3 nodes", "ack the node serves fractions in the other dialect",
+                "plain the node serves no fractions", "hami yes",
+            ],
+            id="waits, and would fit now",
+        ),
+        pytest.param("wrong", ["problem spec: asks for both"], id="can never run"),
+        pytest.param("node/hami", ["in HAMi's dialect: 10 slots a GPU", "GPU 0: Tesla T4, 3000 of 15360 MiB"], id="node"),
+        pytest.param("plain", ["not healthy: XID 79"], id="node without fractions"),
+    ],
+)  # fmt: skip
+def test_explain(cluster: str, capsys: pytest.CaptureFixture[str], name: str, says: list[str]) -> None:
+    """In words, by the scheduler's own rules."""
+    text = " ".join(run(capsys, "explain", name, "-f", cluster).split())
+
+    for each in says:
+        assert each in text
+    assert json.loads(run(capsys, "explain", name, "-o", "json", "-f", cluster))["facts"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        pytest.param(("deploy/x",), "pods and nodes can be explained", id="another kind"),
+        pytest.param(("nothing",), "no pod default/nothing, and no GPUNode nothing", id="not there"),
+        pytest.param(("pod", "four", "-n", "other"), "no pod other/four", id="another namespace"),
+    ],
+)
+def test_explain_what(cluster: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str) -> None:
+    """What cannot be explained is said, and what to write instead."""
+    assert says in run(capsys, "explain", *words, "-f", cluster, code=2)
+
+
+def test_unreadable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is none is named."""
+    (tmp_path / "x.yaml").write_text("a: [")
+
+    for command in (("inspect",), ("top",), ("explain", "x")):
+        assert "x.yaml" in run(capsys, *command, "-f", str(tmp_path / "x.yaml"), code=2)
+        assert "nowhere" in run(capsys, *command, "-f", "nowhere", code=2)
