@@ -19,10 +19,11 @@ GROUPS = {
     "sandbox": cluster.measure_sandbox,
     "fleet": cluster.measure_fleet,
     "controller": controller.measure,
+    "fractions": scheduler.measure,
     "fractions": fractions.measure,
     "soak": soak.measure,
 }
-ONLY_BY_NAME = {"controller", "soak"}
+ONLY_BY_NAME = {"controller", "fractions", "soak"}
 """Each takes minutes."""
 
 

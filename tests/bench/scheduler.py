@@ -84,23 +84,14 @@ async def _bind(crowd: Crowd, scheduler: _Running) -> list[Figure]:
     """Filter, prioritize and bind, each pod after the one before, as kube-scheduler does; the pod was created before."""
     created = [await crowd.send("POST", _PODS, _pod(f"bound-{turn}"), manager="person") for turn in range(BINDS)]
     begin = time.perf_counter()
-    spent = {"filter": 0.0, "prioritize": 0.0, "bind": 0.0}
-
-    async def ask(verb: str, body: Any) -> Any:
-        started = time.perf_counter()
-        answer = await scheduler.ask(verb, body)
-        spent[verb] += time.perf_counter() - started
-        return answer
-
     for asked in created:
-        fitting = (await ask("filter", {"Pod": asked, "NodeNames": scheduler.nodes}))["NodeNames"]
-        scores = await ask("prioritize", {"Pod": asked, "NodeNames": fitting})
+        fitting = (await scheduler.ask("filter", {"Pod": asked, "NodeNames": scheduler.nodes}))["NodeNames"]
+        scores = await scheduler.ask("prioritize", {"Pod": asked, "NodeNames": fitting})
         best = max(scores, key=lambda each: each["Score"])["Host"]
         metadata = asked["metadata"]
         call = {"PodName": metadata["name"], "PodNamespace": "bench", "PodUID": metadata["uid"], "Node": best}
-        assert (await ask("bind", call))["Error"] == ""
+        assert (await scheduler.ask("bind", call))["Error"] == ""
     seconds = time.perf_counter() - begin
-    print({verb: round(each / BINDS * 1000, 1) for verb, each in spent.items()})
     # Figures are better when they are smaller.
     return [
         Figure(
@@ -256,4 +247,3 @@ async def _running(crowd: Crowd, folder: Path) -> AsyncIterator[_Running]:
             await running.close()
             process.terminate()
             await process.wait()
-            print((folder / "scheduler.log").read_text()[-3000:], file=sys.stderr)

@@ -22,8 +22,8 @@ from gpushare.host.files import HostFiles
 from gpushare.kubelet.counting import Call
 from gpushare.kubelet.lifecycle import Standing
 from gpushare.mps import monitoring as mps_monitoring
-from gpushare.plan.figures import Figures, NodeFigures
 from gpushare.placement.quotas import Charge, Quota
+from gpushare.plan.figures import Figures, NodeFigures
 from gpushare.scheduler import monitoring as scheduler_monitoring
 from gpushare.scheduler.books import Books
 from gpushare.scheduler.flights import Flights
