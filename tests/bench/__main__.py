@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench import agent, allocation, cluster, controller, figures, fractions, soak
+from bench import agent, allocation, cluster, controller, figures, fractions, scheduler, soak
 
 GROUPS = {
     "agent": agent.measure,
@@ -19,11 +19,11 @@ GROUPS = {
     "sandbox": cluster.measure_sandbox,
     "fleet": cluster.measure_fleet,
     "controller": controller.measure,
-    "fractions": scheduler.measure,
     "fractions": fractions.measure,
+    "scheduler": scheduler.measure,
     "soak": soak.measure,
 }
-ONLY_BY_NAME = {"controller", "fractions", "soak"}
+ONLY_BY_NAME = {"controller", "scheduler", "soak"}
 """Each takes minutes."""
 
 
