@@ -6,6 +6,7 @@ A note stands as long as what it says is so, and is posted when it begins to sta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
@@ -37,6 +38,8 @@ class Note:
     """Worth saying only where it ends a warning."""
 
 
+_IN_USE: Final = re.compile(r"\d+ of \S+ are in use.*? (?:would be left|are offered)")
+
 Notes: TypeAlias = Mapping[Topic, Note]
 Standing: TypeAlias = Mapping[Topic, EventNote]
 """What stood at the end of a pass, for the next one."""
@@ -61,11 +64,17 @@ def build_events(
             continue
         standing[topic] = event
         # The uid does not count: a ConfigMap that was made anew, with the same text, is no news.
-        if (last is not None and event.says == last.says) or (before is None and note.known):
+        if (last is not None and _gist(event) == _gist(last)) or (before is None and note.known):
             continue
         if not note.heals or (last is not None and last.type is EventType.WARNING):
             fresh.append(event)
     return tuple(sorted(fresh, key=lambda e: (str(e.regarding), e.reason, e.message))), standing
+
+
+def _gist(event: EventNote) -> tuple[str, EventType, str]:
+    """What a note says, but for what changes with every pod: who uses how much at the moment."""
+    reason, kind, message = event.says
+    return reason, kind, _IN_USE.sub("", message)
 
 
 def known_types(policy: Policy, conditions: Iterable[Condition]) -> frozenset[str]:

@@ -221,4 +221,8 @@ def describe_daemonset(key: ObjectKey, rollout: Rollout | None, expected: int) -
         return f"{key} is being changed"
     if rollout.desired == 0:
         return f"{key} is scheduled on none of {wording.counted(expected, 'GPU node')}; look at their taints"
-    return f"{key}: {rollout.updated} of {rollout.desired} pods up to date, {rollout.available} available"
+    text = f"{key}: {rollout.updated} of {rollout.desired} pods up to date, {rollout.available} available"
+    if rollout.updated:
+        return text
+    # Of pods that are not even made (a namespace or a quota does not let them in), nothing but this tells.
+    return f"{text} (`kubectl describe daemonset -n {key.namespace} {key.name}` tells what keeps them from being made)"

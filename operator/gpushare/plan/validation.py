@@ -18,6 +18,7 @@ from gpushare.api.sharing import SharingConfig
 from gpushare.domain import manifests
 from gpushare.domain.devices import Inventory, MigStrategy
 from gpushare.errors import ConfigurationError, Problem
+from gpushare.plan import checking
 from gpushare.plan.snapshot import ConfigMap
 from gpushare.sharing.building import build_pools
 
@@ -171,6 +172,7 @@ def _check_policy(data: Mapping[str, Any], document: Document, location: tuple[s
     parsed = parse_policy(dict(data))
     problems = list(parsed.problems)
     if parsed.policy is not None:
+        problems += checking.check(parsed.policy)
         try:
             resolve_image(parsed.policy.device_plugin, "spec.devicePlugin", "of the operator")
         except ConfigurationError as error:

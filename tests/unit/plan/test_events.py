@@ -77,6 +77,16 @@ def test_partial_pass_forgets_nothing() -> None:
     assert build_events({TOPIC: GOOD}, {})[1] == {}
 
 
+def test_who_uses_shares_is_no_news() -> None:
+    """A node that waits for pods to go does not say so again with every pod that comes or goes; that it shrank, it does."""
+    text = "gpushare.onShrink: {} of nvidia.com/gpu are in use by {} and only 4 would be left; delete pods first"
+    first, second = (replace(BAD, message=text.format(*each)) for each in ((6, "n/a, n/b"), (5, "n/a")))
+    less = replace(BAD, message=second.message.replace("only 4", "only 2").replace("delete", "remove"))
+
+    assert build_events({TOPIC: first}, {TOPIC: Note(event=second)})[0] == ()
+    assert build_events({TOPIC: first}, {TOPIC: Note(event=less)})[0] == (less,)
+
+
 def test_a_change_from_start_to_end() -> None:
     """A patch of the policy is told when the nodes run it: on policy and ConfigMap, and once on each node."""
     start, last = settle(snapshot(node("gpu01"), node("gpu02"), config_maps=(config_map(any=time_slicing(4)),)))

@@ -96,7 +96,8 @@ def test_summary() -> None:
     nodes["gpu9"] = Progress(phase=Phase.KEPT, config=Config())
 
     assert summarise(nodes).text == (
-        f"applied on 4 of 11 GPU nodes (1 refused, 3 kept, 3 waiting): any (revision {CONFIG.revision}) on 3 nodes, unshared on 1 node; "
+        "applied on 4 of 11 GPU nodes (1 refused, 3 kept, 3 waiting): "
+        f"any (revision {CONFIG.revision}) on 3 nodes, unshared on 1 node; "
         'gpu4 cannot run "any" and keeps what was there: no such device; '
         f"gpu7, gpu8 keep any (revision {CONFIG.revision}) of ConfigMap gpu-operator/m; gpu9 stays unshared; "
         "waiting for gpu5; waiting for gpu6, gpu61 (CrashLoopBackOff): kubectl logs six"
@@ -126,6 +127,9 @@ KEY = ObjectKey(manifests.DAEMON_SET, "agent", "ns")
                      "DaemonSet ns/agent: 1 of 2 pods up to date, 2 available", id="rolling"),
         pytest.param(Rollout(generation=1, observed=1, desired=2, updated=2, available=1, unavailable=1), 2,
                      "DaemonSet ns/agent: 2 of 2 pods up to date, 1 available", id="one is down"),
+        pytest.param(Rollout(generation=1, observed=1, desired=2, unavailable=2), 2,
+                     "DaemonSet ns/agent: 0 of 2 pods up to date, 0 available (`kubectl describe daemonset -n ns agent` tells "
+                     "what keeps them from being made)", id="nothing is let in"),
         pytest.param(Rollout(generation=1, observed=1, desired=2, updated=2, available=2), 2, "", id="done"),
     ],
 )  # fmt: skip

@@ -86,6 +86,16 @@ def lines_of(text: str) -> list[str]:
             id="partial image",
         ),
         pytest.param(
+            POLICY.replace("config: {name: sharing, default: al}", "args: [--bogus]"),
+            [
+                (
+                    "f: ClusterPolicy p: spec.devicePlugin.args (line 6): every agent would end on it: "
+                    "unknown flag '--bogus'; see --help"
+                )
+            ],
+            id="a flag that there is not",
+        ),
+        pytest.param(
             "kind: ClusterPolicy\nspec: null\n",
             [
                 (
