@@ -160,3 +160,18 @@ async def test_a_node_that_joins_again(cluster: GpuCluster) -> None:
         await relabel(cluster, {PCI: "true"})
 
         await until_labels(cluster, {**PRESENT_AND_DEPLOYED, names.LABEL_MIG_CONFIG: "all-1g.5gb"})
+
+
+async def test_mig_manager(cluster: GpuCluster) -> None:
+    """Told where to begin, as the policy wants it; what somebody tells it then is not touched."""
+    await cluster.apply_policy(migManager={"config": {}})
+    capable = {names.LABEL_MIG_CAPABLE: "true"}
+    deployed = {**PRESENT_AND_DEPLOYED, **capable, f"{DEPLOY}mig-manager": "true"}
+    async with cluster.controller():
+        await cluster.until_config("gpu01", reason="none")
+        await cluster.run_agent("gpu01", labels=capable)
+        await until_labels(cluster, {**deployed, names.LABEL_MIG_CONFIG: "all-disabled"})
+
+        await relabel(cluster, {names.LABEL_MIG_CONFIG: "all-1g.5gb"})
+        await cluster.quiet(0.5)
+        await until_labels(cluster, {**deployed, names.LABEL_MIG_CONFIG: "all-1g.5gb"})
