@@ -152,14 +152,14 @@ void forget_control(void)
 void skip_control(void)
 {
     struct stat about;
-    const char *path = getenv("NVML_STUB_CONTROL");
+    const char *path = file_named("NVML_STUB_CONTROL", "/driver-root/control");
     position = path && !stat(path, &about) ? about.st_size : 0;
 }
 
 /* A line counts once its end is there: whoever appends it may not have written it whole yet. */
 static void read_control(void)
 {
-    const char *path = getenv("NVML_STUB_CONTROL");
+    const char *path = file_named("NVML_STUB_CONTROL", "/driver-root/control");
     FILE *file = path ? fopen(path, "re") : NULL;
     char *line = NULL;
     size_t size = 0;

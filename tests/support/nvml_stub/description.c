@@ -191,7 +191,7 @@ static int describe(int count, char *words[])
 
 int read_description(void)
 {
-    const char *path = getenv("NVML_STUB_NODE");
+    const char *path = file_named("NVML_STUB_NODE", "/driver-root/node.conf");
     FILE *file = path ? fopen(path, "r") : NULL;
     char *line = NULL, *words[MAX_WORDS];
     size_t size = 0;
@@ -202,7 +202,7 @@ int read_description(void)
     node.cuda = 12040;
     forget_control();
     if (!file) {
-        fprintf(stderr, "nvml stub: NVML_STUB_NODE names no file that can be read\n");
+        fprintf(stderr, "nvml stub: no node can be read: NVML_STUB_NODE names none, and there is no /driver-root/node.conf\n");
         return -1;
     }
     for (int number = 1; !result && getline(&line, &size, file) >= 0; number++) {

@@ -71,6 +71,7 @@ extern int users; /* connected by nvmlInit */
 const struct model *model_named(const char *name);
 const struct profile *profile_named(const struct model *model, const char *name, unsigned *compute_slices);
 int split_words(char *line, char *words[MAX_WORDS]);
+const char *file_named(const char *variable, const char *usual);
 void make_uuid(char *text, const char *prefix, unsigned seed);
 
 /* description.c, control.c: 0, or -1 after a word on stderr. */

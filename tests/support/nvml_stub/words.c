@@ -1,5 +1,6 @@
-/* Lines to words, numbers to UUIDs. */
+/* Lines to words, numbers to UUIDs, variables to files. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "node.h"
@@ -13,6 +14,13 @@ int split_words(char *line, char *words[MAX_WORDS])
     for (char *word = strtok_r(line, " \t\r\n", &rest); word && count < MAX_WORDS; word = strtok_r(NULL, " \t\r\n", &rest))
         words[count++] = word;
     return count;
+}
+
+/* What the environment says, or where a container of ours has the driver, and so this library. */
+const char *file_named(const char *variable, const char *usual)
+{
+    const char *said = getenv(variable);
+    return said ? said : usual;
 }
 
 static unsigned mixed(unsigned number)
