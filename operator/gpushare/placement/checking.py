@@ -64,7 +64,7 @@ def check_constraints(uuid: str, traits: Traits, constraints: Constraints, tier:
         return Code.UNHEALTHY
     if traits.is_cordoned:
         return Code.CORDONED
-    if not _is_wanted(traits.model.lower(), constraints) or (constraints.tier and tier.value not in constraints.tier):
+    if not _is_wanted(traits.model, constraints) or (constraints.tier and tier.value not in constraints.tier):
         return Code.TYPE
     if uuid in constraints.avoid_uuids or (constraints.use_uuids and uuid not in constraints.use_uuids):
         return Code.UUID
@@ -72,7 +72,7 @@ def check_constraints(uuid: str, traits: Traits, constraints: Constraints, tier:
 
 
 def _is_wanted(model: str, constraints: Constraints) -> bool:
-    if any(part in model for part in constraints.avoid_models):
+    if constraints.avoid_models and any(part in model for part in constraints.avoid_models):
         return False
     return not constraints.use_models or any(part in model for part in constraints.use_models)
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from gpushare.domain.fractions import FractionMode, Grant
 from gpushare.placement import checking, policies
 from gpushare.placement.counting import NOTHING, Tally, charge_of, holding_of
-from gpushare.placement.gpus import UNUSED, Holding
+from gpushare.placement.gpus import Holding
 from gpushare.placement.nodes import NodeState
 from gpushare.placement.policies import Choice
 from gpushare.placement.quotas import FREE, UNLIMITED, Charge, Quota
@@ -60,11 +60,7 @@ def fit(node: NodeState, request: PodRequest, room: Quota = UNLIMITED) -> Fit:
         return Fit(reasons=(Reason(code, len(node.gpus), request.most_gpus),))
     if code is not None or node.mode is None:
         return Fit(reasons=(whole_node(code or Code.NO_FRACTIONS),))
-    search = _Search(node, node.mode, request, room)
-    chosen = search.run()
-    if chosen is None:
-        return Fit(reasons=search.reasons)
-    return _build_fit(node, node.mode, request, chosen)
+    return _Search(node, node.mode, request, room).run()
 
 
 class _Search:
@@ -80,11 +76,12 @@ class _Search:
             checking.check_constraints(gpu.uuid, gpu.traits, request.constraints, mode.isolation) for gpu in node.gpus
         )
         self._tried = 0
-        self.reasons: tuple[Reason, ...] = ()
+        self._reasons: tuple[Reason, ...] = ()
 
-    def run(self) -> tuple[Choice, ...] | None:
-        """The GPUs of each step of the request; None: `reasons` say why not."""
-        return self._place(0, {}, NOTHING)
+    def run(self) -> Fit:
+        """The answer."""
+        chosen = self._place(0, {}, NOTHING)
+        return Fit(reasons=self._reasons) if chosen is None else self._build_fit(chosen)
 
     def _place(self, step: int, tallies: _Tallies, total: Tally) -> tuple[Choice, ...] | None:
         """Places the containers from a step on. `total` counts the pod as its namespace's quota does."""
@@ -104,8 +101,8 @@ class _Search:
             rest = self._place(step + 1, after, charged)
             if rest is not None:
                 return (choice, *rest)
-        if not self.reasons:
-            self.reasons = build_reasons(codes, len(candidates), self._request, step, len(self._node.gpus))
+        if not self._reasons:
+            self._reasons = build_reasons(codes, len(candidates), self._request, step, len(self._node.gpus))
             if len(self._find_candidates(container, {}, NOTHING, Counter())) < container.gpus:
                 # Not even alone: no other choice for those before it would help.
                 self._tried = _MOST_CHOICES
@@ -122,7 +119,7 @@ class _Search:
             )
             if isinstance(option, Code):
                 codes[option] += 1
-            elif self._is_affordable(total.plus(container.kind, option.demand.memory_mib, option.demand.cores)):
+            elif self._room is UNLIMITED or self._is_affordable(total.plus(container.kind, *option.demand)):
                 found.append((option.key, position))
             else:
                 codes[Code.QUOTA] += 1
@@ -152,6 +149,33 @@ class _Search:
             memory, cores = memory + demand.memory_mib, cores + demand.cores
         return after, total.plus(container.kind, memory, cores)
 
+    def _build_fit(self, chosen: tuple[Choice, ...]) -> Fit:
+        node, request = self._node, self._request
+        if request.is_on_same_gpus:
+            chosen = chosen * len(request.containers)
+        containers = {
+            container.name: tuple(self._grant(container, position) for position in choice)
+            for container, choice in zip(request.containers, chosen, strict=True)
+        }
+        kinds = {container.name: container.kind for container in request.containers}
+        holding = holding_of(containers, kinds)
+        whole, used = sums_of(
+            (gpu.traits, use.plus(holding[gpu.uuid]) if gpu.uuid in holding else use)
+            for gpu, use, code in zip(node.gpus, node.uses, self._screened, strict=True)
+            if code is None
+        )
+        return Fit(
+            containers=containers,
+            score=node_score(whole, used, request.weights, request.node_policy),
+            holding=holding,
+            charge=charge_of(containers, kinds),
+        )
+
+    def _grant(self, container: ContainerRequest, position: int) -> Grant:
+        gpu = self._node.gpus[position]
+        demand = checking.demand_of(container, gpu.traits, self._mode)
+        return Grant(gpu.uuid, demand.memory_mib, demand.cores, container.units)
+
 
 def build_reasons(codes: Counter[Code], found: int, request: PodRequest, step: int, total: int) -> tuple[Reason, ...]:
     """Counts in the order of the checks.
@@ -168,30 +192,3 @@ def build_reasons(codes: Counter[Code], found: int, request: PodRequest, step: i
     elif found and not codes[Code.QUOTA]:
         codes[Code.NUMA if request.constraints.numa_bind else Code.FEW_FIT] = found
     return tuple(Reason(code, codes[code], total) for code in Code if codes[code])
-
-
-def _build_fit(node: NodeState, mode: FractionMode, request: PodRequest, chosen: tuple[Choice, ...]) -> Fit:
-    if request.is_on_same_gpus:
-        chosen = chosen * len(request.containers)
-    containers = {}
-    for container, choice in zip(request.containers, chosen, strict=True):
-        demands = (
-            (node.gpus[position], checking.demand_of(container, node.gpus[position].traits, mode))
-            for position in choice
-        )
-        containers[container.name] = tuple(
-            Grant(gpu.uuid, demand.memory_mib, demand.cores, container.units) for gpu, demand in demands
-        )
-    kinds = {container.name: container.kind for container in request.containers}
-    holding = holding_of(containers, kinds)
-    whole, used = sums_of(
-        (gpu.traits, use.plus(holding.get(gpu.uuid, UNUSED)))
-        for gpu, use in zip(node.gpus, node.uses, strict=True)
-        if checking.check_constraints(gpu.uuid, gpu.traits, request.constraints, mode.isolation) is None
-    )
-    return Fit(
-        containers=containers,
-        score=node_score(whole, used, request.weights, request.node_policy),
-        holding=holding,
-        charge=charge_of(containers, kinds),
-    )

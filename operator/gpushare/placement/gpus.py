@@ -15,14 +15,14 @@ from gpushare.domain.fractions import Dialect, FractionMode, Isolation
 from gpushare.sharing import capability
 
 _NO_NUMA: Final = -1
-_VENDOR: Final = "NVIDIA"
+_VENDOR: Final = "nvidia"
 
 
 class Traits(NamedTuple):
     """What one GPU gives out. GPUs with equal traits and equal use are the same to any pod that does not name them."""
 
     model: str
-    """Product name, with the vendor before it, as HAMi's annotations expect."""
+    """Lower case: product name, with the vendor before it, as HAMi's annotations expect."""
     memory_mib: int
     """With over-commitment, where it is allowed; whole units in the dialect of Aliyun."""
     cores: int
@@ -49,11 +49,23 @@ class Use(NamedTuple):
 
     def plus(self, other: Use) -> Use:
         """Both together."""
-        return Use(*(one + two for one, two in zip(self, other, strict=True)))
+        return Use(
+            self.memory_mib + other.memory_mib,
+            self.cores + other.cores,
+            self.slots + other.slots,
+            self.alone + other.alone,
+            self.unlimited + other.unlimited,
+        )
 
     def minus(self, other: Use) -> Use:
         """What remains without the other."""
-        return Use(*(one - two for one, two in zip(self, other, strict=True)))
+        return Use(
+            self.memory_mib - other.memory_mib,
+            self.cores - other.cores,
+            self.slots - other.slots,
+            self.alone - other.alone,
+            self.unlimited - other.unlimited,
+        )
 
 
 UNUSED: Final = Use()
@@ -101,7 +113,7 @@ def _topology_of(scores: Scores) -> Topology:
 
 
 def _read_gpu(device: Mapping[str, Any], mode: FractionMode, cordoned: Container[str]) -> GPU:
-    product = str(device.get("product", ""))
+    product = str(device.get("product", "")).lower()
     memory = int(device["memoryMiB"] * mode.memory_scaling)
     is_hami = mode.dialect is Dialect.HAMI
     traits = _shared(

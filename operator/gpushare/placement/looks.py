@@ -19,7 +19,7 @@ from gpushare.placement.gpus import Traits, Use
 from gpushare.placement.nodes import NodeState
 from gpushare.placement.quotas import FREE, Charge
 from gpushare.placement.reasons import Code, build_message
-from gpushare.placement.scoring import node_score, sums_of
+from gpushare.placement.scoring import Sums, node_score, sums_of
 from gpushare.placement.shapes import PodRequest
 from gpushare.placement.weighing import Option, Rules
 
@@ -98,7 +98,8 @@ class Look:
         if len(options) < len(judged) and not all(is_allowed for _, is_allowed in judged):
             cards = zip(self._cards, judged, strict=True)
             whole, used = sums_of((card.traits, card.use) for card, (_, is_allowed) in cards if is_allowed)
-        score = node_score(whole, used.plus(1, demand.cores, demand.memory_mib), request.weights, request.node_policy)
+        used = Sums(used.slots + 1, used.cores + demand.cores, used.memory_mib + demand.memory_mib)
+        score = node_score(whole, used, request.weights, request.node_policy)
         return Verdict(None, score, Charge(demand.memory_mib, demand.cores) if request.is_charged else FREE)
 
 

@@ -20,21 +20,15 @@ class Sums(NamedTuple):
     cores: int
     memory_mib: int
 
-    def plus(self, slots: int, cores: int, memory_mib: int) -> Sums:
-        """With something more."""
-        return Sums(self.slots + slots, self.cores + cores, self.memory_mib + memory_mib)
-
-
-NONE: Final = Sums(0, 0, 0)
-
 
 def sums_of(gpus: Iterable[tuple[Traits, Use]]) -> tuple[Sums, Sums]:
     """What some GPUs give out, and what is used of it."""
-    whole = used = NONE
+    slots = cores = memory = used_slots = used_cores = used_memory = 0
     for traits, use in gpus:
-        whole = whole.plus(traits.slots, traits.cores, traits.memory_mib)
-        used = used.plus(use.slots, use.cores, use.memory_mib)
-    return whole, used
+        slots, cores, memory = slots + traits.slots, cores + traits.cores, memory + traits.memory_mib
+        used_slots, used_cores = used_slots + use.slots, used_cores + use.cores
+        used_memory += use.memory_mib
+    return Sums(slots, cores, memory), Sums(used_slots, used_cores, used_memory)
 
 
 def gpu_score(traits: Traits, use: Use, weights: Weights) -> float:

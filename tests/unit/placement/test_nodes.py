@@ -46,7 +46,7 @@ def test_gpus_by_index() -> None:
     """In the order of their index, those that take part, with the vendor in the name."""
     node = node_of([device(2, product="NVIDIA A10"), device(0), device(1, migEnabled=True)])
 
-    assert [(gpu.index, gpu.traits.model) for gpu in node.gpus] == [(0, "NVIDIA-Tesla T4"), (2, "NVIDIA A10")]
+    assert [(gpu.index, gpu.traits.model) for gpu in node.gpus] == [(0, "nvidia-tesla t4"), (2, "nvidia a10")]
 
 
 @pytest.mark.parametrize("ready", ["False", "Unknown"])
