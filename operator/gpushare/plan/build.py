@@ -174,7 +174,7 @@ def _act(snapshot: Snapshot, active: Policy, now: str) -> _Acted:
     keys = [key for component in wanted for key in components.keys_of(component)]
     return _Acted(
         outcome=results.build_outcome(snapshot, policy, catalog, whole, built),
-        components=wanted,
+        components=tuple(each for each in wanted if not components.keys_of(each) & snapshot.lost_objects),
         pod_security=podsecurity.build_change(snapshot.pod_security, policy),
         fleet=whole,
         prune=pruning.build_prune(snapshot.objects, wanted=keys, held=components.STATES if built.problems else ()),

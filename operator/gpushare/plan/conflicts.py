@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from gpushare.domain.gpunode import ANOTHER_PLUGIN, REGISTERED, GPUNode
+from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import components, policies, pruning, wording
 from gpushare.plan.snapshot import Node, Policy, Snapshot
 
@@ -19,11 +20,6 @@ def find_blocking(snapshot: Snapshot, active: Policy) -> list[str]:
         *_gpu_clusters(snapshot),
         *_nvidia_operators(snapshot, active),
         *_controlled_objects(snapshot, active),
-        *(
-            f"somebody else rewrites or deletes {key} again and again; nothing is changed for a while. "
-            "`kubectl get -o yaml --show-managed-fields` tells who wrote it last"
-            for key in sorted(map(str, snapshot.lost_objects))
-        ),
     ]
 
 
@@ -70,20 +66,30 @@ def _controlled_objects(snapshot: Snapshot, active: Policy) -> Iterator[str]:
         )
 
 
-def find_others(
-    nodes: Iterable[Node], gpu_nodes: Iterable[GPUNode], contested: Mapping[str, frozenset[str]]
-) -> list[str]:
+def find_others(snapshot: Snapshot, contested: Mapping[str, frozenset[str]]) -> list[str]:
     """What is left to others while everything else goes on.
 
     Args:
-        nodes: of the cluster.
-        gpu_nodes: of them that are served.
+        snapshot: the cluster.
         contested: labels that were left to others, by node.
     """
-    maintained = {node.name: node.maintained for node in nodes if node.name in contested}
+    maintained = {node.name: node.maintained for node in snapshot.nodes if node.name in contested}
     of_discovery = {name: keys & maintained[name] for name, keys in contested.items() if keys & maintained[name]}
     of_others = {name: keys - maintained[name] for name, keys in contested.items() if keys - maintained[name]}
-    return [*_discovery(of_discovery), *_others(of_others, nodes), *_plugins(gpu_nodes)]
+    return [
+        *_objects(snapshot.lost_objects),
+        *_discovery(of_discovery),
+        *_others(of_others, snapshot.nodes),
+        *_plugins(snapshot.gpu_nodes),
+    ]
+
+
+def _objects(lost: Iterable[ObjectKey]) -> Iterator[str]:
+    for key in sorted(map(str, lost)):
+        yield (
+            f"somebody else rewrites or deletes {key} again and again: its component is left alone for an hour. "
+            "`kubectl get -o yaml --show-managed-fields` tells who wrote it last"
+        )
 
 
 def _discovery(left: Mapping[str, frozenset[str]]) -> Iterator[str]:

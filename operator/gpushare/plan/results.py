@@ -24,7 +24,7 @@ def build_outcome(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, w
         return _ready(snapshot, whole, (*status.switched_off(), status.conflict(()), unmanaged))
     verdict = assignments.build_verdict(catalog, whole.assigned)
     summary = rollouts.summarise(whole.expected)
-    left_to_others = conflicts.find_others(snapshot.nodes, snapshot.gpu_nodes, whole.contested)
+    left_to_others = conflicts.find_others(snapshot, whole.contested)
     others = (
         status.config_valid(verdict, catalog.title if catalog.name else ""),
         status.rolled_out(summary),

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-
-import pytest
 
 from gpushare import names
 from gpushare.domain import manifests
@@ -13,6 +10,7 @@ from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import ANOTHER_PLUGIN, REGISTERED
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan.build import build_plan
+from gpushare.plan.components import DEVICE_PLUGIN
 from gpushare.plan.snapshot import Snapshot
 from support.snapshots import NAMESPACE, NOW, PRESENT, SETTINGS, condition_of, node, policy, settle, snapshot
 
@@ -21,19 +19,10 @@ COUNT = f"{names.RESOURCE_GPU}.count"
 FACTS = {COUNT: "4", names.LABEL_PRODUCT: "Tesla-T4"}
 
 
-@pytest.mark.parametrize(
-    ("parts", "said"),
-    [
-        pytest.param(
-            {"nvidia_operators": {NAMESPACE}}, "is at work in namespace gpu-operator too", id="in our namespace"
-        ),
-        pytest.param({"lost_objects": {ROLE}}, f"rewrites or deletes {ROLE} again and again", id="an object of ours"),
-    ],
-)
-def test_stops(parts: dict[str, Any], said: str) -> None:
+def test_stops() -> None:
     """Nothing at all is written but that it is so; what was made before stays; and it goes on afterwards."""
     start, _ = settle(snapshot(node()))
-    met = replace(start, **{key: frozenset(value) for key, value in parts.items()})
+    met = replace(start, nvidia_operators=frozenset({NAMESPACE}))
 
     after, last = settle(met)
 
@@ -41,9 +30,22 @@ def test_stops(parts: dict[str, Any], said: str) -> None:
     assert last.components == ()
     conflict = condition_of(after, "Conflict")
     assert (conflict.status, conflict.reason) == ("True", "OwnedByAnother")
-    assert said in conflict.message
+    assert "is at work in namespace gpu-operator too" in conflict.message
     assert after.policies[0].state == "notReady"
-    assert condition_of(settle(replace(after, **dict.fromkeys(parts, frozenset())))[0], "Conflict").status == "False"
+    assert condition_of(settle(replace(after, nvidia_operators=frozenset()))[0], "Conflict").status == "False"
+
+
+def test_object_of_somebody() -> None:
+    """Who has changed an object again and again may have it with all of its component; nodes get what they are to get."""
+    start, _ = settle(snapshot(node()))
+
+    plan = build_plan(replace(start, nodes=(*start.nodes, node("gpu02")), lost_objects=frozenset({ROLE})), NOW)
+
+    assert DEVICE_PLUGIN not in {component.name for component in plan.components}
+    assert plan.prune == ()
+    assert [spec.name for spec in plan.gpu_nodes] == ["gpu02"]
+    conditions = {condition.type: condition for condition in plan.policies[0].conditions}
+    assert f"rewrites or deletes {ROLE} again and again" in conditions["Conflict"].message
 
 
 def test_policy_of_another_operator() -> None:
