@@ -28,5 +28,6 @@ def build_labels(
         labels |= fabric.build_labels(inventory)
         labels |= sharing.build_capability(inventory, pools)
         labels |= gpus.build_labels(inventory, pools, strategy)
+        labels |= sharing.build_fractions(pools)
         labels |= mig.build_labels(inventory, pools, strategy)
     return {names.PREFIX + key: legal(value) for key, value in sorted(labels.items())}

@@ -34,8 +34,10 @@ def build_labels(inventory: Inventory, pools: Mapping[str, Pool], strategy: MigS
     labels["gpu.count"] = str(len(gpus))
     if gpus[0].memory_mib:
         labels["gpu.memory"] = str(gpus[0].memory_mib)
-    # 0 replicas: MIG is on at each of them, so that nobody gets a whole one to compute on.
-    unshared = int(any(not gpu.mig_enabled for gpu in gpus))
+    # 0 replicas: MIG is on at each of them, or only units of memory are given out, so that nobody gets a whole one.
+    plain = pools.get(names.RESOURCE_GPU)
+    in_units = plain is not None and plain.fractions is not None and not plain.shares
+    unshared = int(any(not gpu.mig_enabled for gpu in gpus) and not in_units)
     pool = _whole_gpu_pool(pools, gpus)
     return labels | dict(sharing.build_labels("gpu", product, pool, unshared=unshared))
 

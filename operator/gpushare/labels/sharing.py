@@ -30,6 +30,12 @@ def build_labels(prefix: str, product: str, pool: Pool | None, *, unshared: int 
     }
 
 
+def build_fractions(pools: Mapping[str, Pool]) -> Mapping[str, str]:
+    """In whose words pods ask for parts of the node's GPUs, and what holds them to these; nothing where none are given out."""
+    mode = next((pool.fractions for pool in pools.values() if pool.fractions is not None), None)
+    return {"gpu.fractions": mode.dialect.value, "gpu.isolation": mode.isolation.value} if mode is not None else {}
+
+
 def build_capability(inventory: Inventory, pools: Mapping[str, Pool]) -> Mapping[str, str]:
     """`mps.capable`: the MPS daemon is wanted on this node. Its DaemonSet selects by it."""
     wanted = any(pool.strategy is Strategy.MPS for pool in pools.values())

@@ -102,7 +102,7 @@ def _named(assignment: Assignment) -> str:
     if not assignment.config.is_named:
         return "no configuration is named for this node: its GPUs are not shared"
     if source is None:
-        return f"{_ORIGINS[assignment.config.reason]} says how this node is shared: {assignment.config.title}"
+        return f"the label {assignment.config.title} says how this node is shared"
     origin = _ORIGINS[assignment.config.reason]
     return f'{origin} names "{source.key}" of ConfigMap {source.namespace}/{source.name}'
 

@@ -41,7 +41,7 @@ _FACT: Final = re.compile(
     r"gfd\.timestamp|vgpu\.(?:present|host-driver-version|host-driver-branch)"
     r"|cuda\.(?:driver|runtime)(?:-version)?\.(?:major|minor|rev|revision|full)"
     r"|mig\.(?:capable|strategy)|mps\.capable"
-    r"|gpu\.(?:machine|mode|clique|family|compute\.(?:major|minor))"
+    r"|gpu\.(?:machine|mode|clique|family|fractions|isolation|compute\.(?:major|minor))"
     r"|(?:gpu|mig-[a-z0-9.-]+)\.(?:product|count|replicas|sharing-strategy|memory|multiprocessors"
     r"|slices\.(?:gi|ci)|engines\.(?:copy|decoder|encoder|jpeg|ofa))"
     r")"

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from gpushare import names
-from gpushare.api.sharing import DeviceSelection, SharingConfig
+from gpushare.api.sharing import DeviceSelection, Extension, SharingConfig
 from gpushare.domain.devices import ComputeCapability, Inventory, MigStrategy
+from gpushare.domain.fractions import Dialect, FractionMode, Isolation
 from gpushare.domain.pools import Strategy
 from gpushare.labels import HostFacts, VirtualGpu, build_labels
 from gpushare.labels.gpus import family_of
@@ -129,6 +130,32 @@ A100 = "NVIDIA-A100-SXM4-40GB"
 def test_sharing(inventory: Inventory, config: SharingConfig, strategy: MigStrategy, expected: tuple[str, ...]) -> None:
     """Product, count, replicas and strategy of `nvidia.com/gpu` are those of what is served."""
     assert sharing_of(labels_of(inventory, config, strategy)) == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        pytest.param(
+            FractionMode(dialect=Dialect.HAMI, slots=4, isolation=Isolation.HAMI_CORE),
+            ("hami", "hami-core", "4", "time-slicing", "Tesla-T4-SHARED"),
+            id="slots",
+        ),
+        pytest.param(
+            FractionMode(dialect=Dialect.ALIYUN), ("aliyun", "none", "0", "none", "Tesla-T4"), id="units of memory"
+        ),
+        pytest.param(
+            FractionMode(dialect=Dialect.HAMI, slots=1, isolation=Isolation.EXCLUSIVE),
+            ("hami", "exclusive", "1", "none", "Tesla-T4"),
+            id="whole GPUs",
+        ),
+    ],
+)
+def test_fractions(mode: FractionMode, expected: tuple[str, ...]) -> None:
+    """In whose words pods ask, what holds them to it, and how many fit on a GPU where that is known."""
+    labels = labels_of(t4s(2), SharingConfig(extension=Extension(fractions=mode)))
+
+    keys = ("fractions", "isolation", "replicas", "sharing-strategy", "product")
+    assert tuple(labels[f"gpu.{key}"] for key in keys) == expected
 
 
 def test_each_profile_has_its_labels() -> None:
