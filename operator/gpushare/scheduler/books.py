@@ -7,7 +7,8 @@ exists, and by `binding` with what is about to exist.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -126,38 +127,35 @@ class Books:
         if self.nodes.pop(name, None) is not None:
             self._gone(name)
 
-    def sync_gpu_nodes(self, existing: Iterable[GPUNode]) -> None:
-        """Takes all that exist."""
-        names = set()
-        for gpu_node in existing:
-            names.add(gpu_node.name)
-            self.see_gpu_node(gpu_node)
-        for name in self.nodes.keys() - names:
+    def drop_other_gpu_nodes(self, existing: AbstractSet[str]) -> None:
+        """Only these exist, by name."""
+        for name in self.nodes.keys() - existing:
             self.drop_gpu_node(name)
 
     def see_pod(self, pod: SeenPod) -> None:
         """Takes a pod that is bound and has not ended."""
         before = self.pods.get(pod.uid)
         stage = Stage.CONFIRMED if pod.started else Stage.BOUND
-        if before is not None and before.node == pod.node and before.decision == pod.decision:
-            if before.stage < stage:
-                self._place(replace(before, stage=stage, priority=pod.priority, started=pod.started))
-            return
-        if before is not None:
+        if before is not None and (before.node, before.decision) != (pod.node, pod.decision):
+            # Bound by an attempt of which nothing was heard, not by the one that the books know.
             self.drop_pod(pod.uid)
-        placed = Placed(
-            uid=pod.uid,
-            namespace=pod.namespace,
-            name=pod.name,
-            node=pod.node,
-            decision=pod.decision,
-            kinds=pod.kinds,
-            stage=stage,
-            priority=pod.priority,
-            started=pod.started,
+        elif before is not None and before.stage >= stage and before.started == pod.started:
+            return
+        self._place(
+            Placed(
+                uid=pod.uid,
+                namespace=pod.namespace,
+                name=pod.name,
+                node=pod.node,
+                decision=pod.decision,
+                kinds=pod.kinds,
+                stage=max(stage, before.stage) if before else stage,
+                priority=pod.priority,
+                started=pod.started,
+            )
         )
-        self._place(placed)
-        self.findings.strange(self.pods[pod.uid])
+        if before is None:
+            self.findings.strange(self.pods[pod.uid])
 
     def drop_pod(self, uid: str) -> None:
         """A pod has gone, has ended, or is not going to come: what it held is free."""
@@ -171,17 +169,10 @@ class Books:
         # Last: those who may go on then find the room that was left.
         self.flights.leave(placed.node, uid)
 
-    def sync_pods(self, existing: Iterable[SeenPod]) -> None:
-        """Takes all that are bound and have not ended.
-
-        One that is only reserved may have been bound after the list was made, so it stays.
-        """
-        uids = set()
-        for pod in existing:
-            uids.add(pod.uid)
-            self.see_pod(pod)
+    def drop_other_pods(self, existing: AbstractSet[str]) -> None:
+        """Only these are bound and have not ended, by uid. One that is just reserved may have been bound meanwhile: it stays."""
         for placed in tuple(self.pods.values()):
-            if placed.uid not in uids and placed.stage > Stage.RESERVED:
+            if placed.uid not in existing and placed.stage > Stage.RESERVED:
                 self.drop_pod(placed.uid)
 
     # What is about to exist.

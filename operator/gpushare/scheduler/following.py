@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Final
 
 from gpushare import names
@@ -36,6 +38,20 @@ _DEVICE_FIELDS: Final = (
     "computeCapability",
 )
 _RETRY_SECONDS: Final = 1.0
+_AT_ONCE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A kind, and what is done with its objects."""
+
+    kind: Kind
+    trim: Trim
+    see: Callable[[Manifest, bool], None]
+    """Takes one, or that it is gone."""
+    drop_others: Callable[[AbstractSet[str]], None]
+    """Hears of all that exist, as `key_of` names them."""
+    fields: str = ""
 
 
 class Following:
@@ -66,12 +82,18 @@ class Following:
 
     async def run(self) -> None:
         """Follows until cancelled."""
+        books, limits = self._books, self._limits
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow(manifests.NODE, _trim_node, self._sync_nodes, self._see_node))
+            group.create_task(
+                self._follow(_Watched(manifests.NODE, _trim_node, self._see_node, self._drop_other_nodes))
+            )
             group.create_task(self._follow_gpu_nodes())
             group.create_task(self._read_again())
-            group.create_task(self._follow(manifests.POD, self._trim_pod, self._sync_pods, self._see_pod, pods.BOUND))
-            group.create_task(self._follow(manifests.RESOURCE_QUOTA, _trim_quota, self._limits.sync, self._limits.see))
+            watched = _Watched(manifests.POD, self._trim_pod, self._see_pod, books.drop_other_pods, pods.BOUND)
+            group.create_task(self._follow(watched))
+            group.create_task(
+                self._follow(_Watched(manifests.RESOURCE_QUOTA, _trim_quota, limits.see, limits.drop_others))
+            )
 
     async def catch_up(self, changed_hands: bool) -> None:  # noqa: FBT001 - the shape of `Leading.prepare`
         """Returns once all is known that a leader must know. A watch may not have told yet of the last pod that another bound.
@@ -87,26 +109,29 @@ class Following:
         for pod in listed.items:
             self._books.see_pod(SeenPod.of(pod))
 
-    async def _follow(
-        self,
-        kind: Kind,
-        trim: Trim,
-        sync: Callable[[Iterable[Manifest]], None],
-        see: Callable[[Manifest, bool], None],
-        fields: str = "",
-    ) -> None:
-        async with aclosing(follow(self._cluster, kind, fields=fields, trim=trim, log=self._log)) as changes:
+    async def _follow(self, watched: _Watched) -> None:
+        stream = follow(self._cluster, watched.kind, fields=watched.fields, trim=watched.trim, log=self._log)
+        async with aclosing(stream) as changes:
             async for change in changes:
                 if isinstance(change, Synced):
-                    sync(change.items)
-                    self._seen[kind].set()
+                    await self._sync(watched, change.items)
+                    self._seen[watched.kind].set()
                 else:
-                    see(change.event.object, change.event.type is EventType.DELETED)
+                    watched.see(change.event.object, change.event.type is EventType.DELETED)
+
+    async def _sync(self, watched: _Watched, items: Sequence[Manifest]) -> None:
+        for position, item in enumerate(items):
+            watched.see(item, False)
+            if position % _AT_ONCE == 0:
+                # Whoever asks meanwhile is answered, be it from books that are half-way between two lists.
+                await asyncio.sleep(0)
+        watched.drop_others({key_of(item) for item in items})
 
     async def _follow_gpu_nodes(self) -> None:
         # Little of a GPUNode is kept, so what its Node says of its GPUs comes first.
         await self._seen[manifests.NODE].wait()
-        await self._follow(manifests.GPU_NODE, _trim_gpu_node, self._sync_gpu_nodes, self._see_gpu_node)
+        drop_others = self._books.drop_other_gpu_nodes
+        await self._follow(_Watched(manifests.GPU_NODE, _trim_gpu_node, self._see_gpu_node, drop_others))
 
     async def _read_again(self) -> None:
         while True:
@@ -121,13 +146,6 @@ class Following:
             if found is not None:
                 self._see_gpu_node(found, False)
 
-    def _sync_nodes(self, nodes: Iterable[Manifest]) -> None:
-        found = {node["metadata"]["name"]: node["metadata"]["annotations"] for node in nodes}
-        for name in self._books.annotated - found.keys():
-            self._note(name, {})
-        for name, kept in found.items():
-            self._note(name, kept)
-
     def _see_node(self, node: Manifest, gone: bool) -> None:  # noqa: FBT001 - the shape of `see`
         metadata = node["metadata"]
         self._note(metadata["name"], {} if gone else metadata["annotations"])
@@ -136,8 +154,9 @@ class Following:
         if self._books.see_annotations(node, annotations):
             self._again.put_nowait(node)
 
-    def _sync_gpu_nodes(self, nodes: Iterable[Manifest]) -> None:
-        self._books.sync_gpu_nodes(map(GPUNode.from_json, nodes))
+    def _drop_other_nodes(self, existing: AbstractSet[str]) -> None:
+        for name in self._books.annotated - existing:
+            self._note(name, {})
 
     def _see_gpu_node(self, node: Manifest, gone: bool) -> None:  # noqa: FBT001 - the shape of `see`
         if gone:
@@ -148,14 +167,18 @@ class Following:
     def _trim_pod(self, pod: Manifest) -> Manifest | None:
         return pods.trim(pod, self._resources)
 
-    def _sync_pods(self, found: Iterable[Manifest]) -> None:
-        self._books.sync_pods(map(SeenPod.of, found))
-
     def _see_pod(self, pod: Manifest, gone: bool) -> None:  # noqa: FBT001 - the shape of `see`
         if gone:
             self._books.drop_pod(pod["metadata"]["uid"])
         else:
             self._books.see_pod(SeenPod.of(pod))
+
+
+def key_of(trimmed: Manifest) -> str:
+    """What `drop_others` of each kind knows an object by: the uid of a pod, the name of anything else."""
+    metadata = trimmed["metadata"]
+    namespace = metadata.get("namespace", "")
+    return str(metadata.get("uid") or (f"{namespace}/{metadata['name']}" if namespace else metadata["name"]))
 
 
 def _trim_node(node: Manifest) -> Manifest:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from gpushare.domain.manifests import Manifest
 from gpushare.placement.quotas import FREE, UNLIMITED, Charge, Quota, read_quota
@@ -20,12 +21,12 @@ class Limits:
         self._objects: defaultdict[str, dict[str, Manifest]] = defaultdict(dict)
         self._quotas: dict[str, Quota] = {}
 
-    def sync(self, existing: Iterable[Manifest]) -> None:
-        """Takes all ResourceQuotas that exist."""
-        self._objects.clear()
-        self._quotas.clear()
-        for quota in existing:
-            self.see(quota, False)
+    def drop_others(self, existing: AbstractSet[str]) -> None:
+        """Only these exist, by namespace and name."""
+        for namespace, objects in tuple(self._objects.items()):
+            for name, quota in tuple(objects.items()):
+                if f"{namespace}/{name}" not in existing:
+                    self.see(quota, True)
 
     def see(self, quota: Manifest, gone: bool) -> None:  # noqa: FBT001 - the shape of a watch's changes
         """Takes one that has changed or gone."""
