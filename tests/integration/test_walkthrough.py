@@ -22,9 +22,10 @@ def short_folder() -> Iterator[Path]:
 
 
 @pytest.mark.timeout(180)
-def test_tour() -> None:
+@pytest.mark.parametrize("words", [("--tour",), ("--tour", "fractions")], ids=["sharing", "fractions"])
+def test_tour(words: tuple[str, ...]) -> None:
     """Every step goes as it should, and says so."""
-    done = commands.run("sandbox", "--tour")
+    done = commands.run("sandbox", *words)
 
     assert done.returncode == 0, done.stdout[-3000:]
     assert done.stdout.rstrip().endswith("steps went as they should.")
@@ -72,6 +73,7 @@ _SCENARIOS = {
     [
         pytest.param(("sandbox", "--nodes", "many"), 2, "--nodes", id="a number that is none"),
         pytest.param(("sandbox", "--nodes", "3", "--scenario", "x.yaml"), 2, "give one of them", id="two wills"),
+        pytest.param(("sandbox", "--tour", "moon"), 2, "'moon' is not one of", id="no such tour"),
         pytest.param(("sandbox", "--stay"), 2, "--stay goes with --tour", id="stay without a tour"),
         pytest.param(("sandbox", "--write-kubeconfig", "/nowhere/x"), 2, "no folder /nowhere", id="no such folder"),
         pytest.param(("sandbox", "--scenario", "{model}"), 1, "Tesla T5", id="no such model"),

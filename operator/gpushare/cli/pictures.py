@@ -52,11 +52,12 @@ class Picture:
             annotations = node["metadata"].get("annotations") or {}
             kept = {name: annotations[name] for name in (names.ANNOTATION_CORDON,) if name in annotations}
             books.see_annotations(node["metadata"]["name"], kept)
-        books.sync_gpu_nodes(self.gpu_nodes)
+        for gpu_node in self.gpu_nodes:
+            books.see_gpu_node(gpu_node)
         resources = resources_of(RequestSettings())
-        bound = (pod for pod in self.of(manifests.POD) if _holds_something(pod))
-        trimmed = (pods.trim(pod, resources) for pod in bound)
-        books.sync_pods(SeenPod.of(pod) for pod in trimmed if pod is not None)
+        for pod in filter(_holds_something, self.of(manifests.POD)):
+            if (trimmed := pods.trim(pod, resources)) is not None:
+                books.see_pod(SeenPod.of(trimmed))
         return books
 
     def pod(self, uid: str) -> Manifest | None:

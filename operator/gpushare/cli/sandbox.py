@@ -29,8 +29,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--write-kubeconfig", type=_FILE, help="Write the kubeconfig here as well, once the cluster is ready.")
 @click.option("--kubeconfig", type=_FILE, help="Attach the simulated nodes to this API server instead of starting one.")
 @click.option(
-    "--tour", is_flag=True, help="Walk through GPU sharing with real kubectl, then end; 1 at the first surprise."
-)
+    "--tour", type=click.Choice(["sharing", "fractions"]), is_flag=False, flag_value="sharing",
+    help="Walk through GPU sharing, or through fractions of GPUs, with real kubectl, then end; 1 at the first surprise.",
+)  # fmt: skip
 @click.option("--stay", is_flag=True, help="After the tour: stay until Ctrl-C, where there is a terminal.")
 @click.option("--verbose", "-v", is_flag=True, help="Show the logs of everything that runs inside.")
 def command(
@@ -40,7 +41,7 @@ def command(
     port: int,
     write_kubeconfig: Path | None,
     kubeconfig: Path | None,
-    tour: bool,
+    tour: str | None,
     stay: bool,
     verbose: bool,
 ) -> int:
@@ -68,9 +69,9 @@ def command(
         raise click.ClickException(str(error)) from error
 
 
-async def _run(options: app.Options, *, tour: bool, stay: bool) -> int:
+async def _run(options: app.Options, *, tour: str | None, stay: bool) -> int:
     from gpushare.sandbox import app
-    from gpushare.sandbox.tour import engine, steps
+    from gpushare.sandbox.tour import engine, fractions, steps
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -82,7 +83,8 @@ async def _run(options: app.Options, *, tour: bool, stay: bool) -> int:
         click.echo(sandbox.greeting())
         code = 0
         if tour:
-            code = await engine.walk(steps.STEPS, kubeconfig=sandbox.kubeconfig, say=click.echo, stop=stop)
+            walked = fractions.STEPS if tour == "fractions" else steps.STEPS
+            code = await engine.walk(walked, kubeconfig=sandbox.kubeconfig, say=click.echo, stop=stop)
         if code == 0 and (not tour or (stay and sys.stdin.isatty())):
             click.echo("The cluster stays until Ctrl-C.")
             await stop.wait()

@@ -74,4 +74,11 @@ def build_programs(hardware: Mapping[str, SimulatedNvml]) -> Mapping[str, Progra
             invocation.argv, invocation.environ, root=invocation.root, log=invocation.log, stop=invocation.stop
         )
 
-    return {"agent": agent, "cleanup": cleanup, "controller": controller, "crds": crds, "mps": mps, "scheduler": scheduler}
+    return {
+        "agent": agent,
+        "cleanup": cleanup,
+        "controller": controller,
+        "crds": crds,
+        "mps": mps,
+        "scheduler": scheduler,
+    }

@@ -38,7 +38,10 @@ def seconds_of(
         return None if container.get("restartPolicy") == "Always" else 0.0
     owners = pod["metadata"].get("ownerReferences") or ()
     ends = any(owner["kind"] == "Job" for owner in owners) or transcripts.is_vector_add(container["image"], words)
-    return run if ends and pod["spec"].get("restartPolicy", "Always") != "Always" else None
+    if not ends or pod["spec"].get("restartPolicy", "Always") == "Always":
+        return None
+    command, *rest = words or ("",)
+    return float(rest[0]) if command == "sleep" and rest and rest[0].isdecimal() else run
 
 
 class Halt:

@@ -101,7 +101,10 @@ async def walk(steps: Sequence[Step], *, kubeconfig: Path, say: Callable[[str], 
             **os.environ,
             "KUBECONFIG": str(kubeconfig),
             "KUBECACHEDIR": f"{folder}/.cache",
-            "PATH": f"{kubectl.parent}{os.pathsep}{os.environ.get('PATH', '')}",
+            # Plugins of kubectl are installed beside this Python.
+            "PATH": os.pathsep.join(
+                [str(kubectl.parent), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+            ),
             "EDITOR": "false",  # a step that edits names its own editor; none may wait for a person
         }
         for number, step in enumerate(steps, 1):

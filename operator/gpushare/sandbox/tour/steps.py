@@ -16,7 +16,7 @@ _NO_CONFIG = f"""{_POLICY} --type json -p '[{{"op": "remove", "path": "/spec/dev
 _RUNNING = "kubectl get pods -l app=time-slicing-verification --field-selector=status.phase=Running -o name | wc -l | tr -d ' '"
 
 
-def _capacity(node: str, resource: str, shows: str) -> Type:
+def capacity(node: str, resource: str, shows: str) -> Type:
     """Capacity and allocatable of one resource, `16 16`."""
     key = resource.replace(".", r"\.")
     paths = " ".join(f"{{.status.{part}.{key}}}" for part in ("capacity", "allocatable"))
@@ -83,7 +83,7 @@ PER_NODE = Step(
         Type(line="kubectl create -n gpu-operator -f time-slicing-config-fine.yaml", shows=("created",)),
         Type(line=_NO_CONFIG, shows=("patched",)),
         Type(line=_name_config("time-slicing-config-fine"), shows=("patched",)),
-        _capacity("gpu01", "nvidia.com/gpu", "4"),
+        capacity("gpu01", "nvidia.com/gpu", "4"),
         Type(line="kubectl label node gpu01 nvidia.com/device-plugin.config=tesla-t4", shows=("node/gpu01 labeled",)),
         Type(line="kubectl label node gpu02 nvidia.com/device-plugin.config=a100-40gb", shows=("node/gpu02 labeled",)),
         _node_holds("gpu01", "nvidia.com/gpu.product=Tesla-T4-SHARED", capacity="nvidia.com/gpu: 16"),
@@ -102,11 +102,11 @@ PER_NODE = Step(
             line="kubectl label node gpu02 nvidia.com/device-plugin.config=tesla-t4 --overwrite",
             shows=("node/gpu02 labeled",),
         ),
-        _capacity("gpu02", "nvidia.com/gpu", "8"),
+        capacity("gpu02", "nvidia.com/gpu", "8"),
         Type(line="kubectl label node gpu02 nvidia.com/device-plugin.config-", shows=("node/gpu02 unlabeled",)),
-        _capacity("gpu02", "nvidia.com/gpu", "2"),
+        capacity("gpu02", "nvidia.com/gpu", "2"),
         Type(line="kubectl label node gpu01 nvidia.com/device-plugin.config-", shows=("node/gpu01 unlabeled",)),
-        _capacity("gpu01", "nvidia.com/gpu", "4"),
+        capacity("gpu01", "nvidia.com/gpu", "4"),
     ),
 )
 
@@ -123,7 +123,7 @@ RENAMED = Step(
             capacity="nvidia.com/gpu: 0 ... nvidia.com/gpu.shared: 16",
         ),
         Type(line=_name_config("time-slicing-config-renamed", "one-each"), shows=("patched",)),
-        _capacity("gpu01", "nvidia.com/gpu", "16"),
+        capacity("gpu01", "nvidia.com/gpu", "16"),
         Type(line="kubectl apply -f two-shares.yaml", shows=("pod/two-shares created",)),
         Type(
             line="kubectl describe pod two-shares",
@@ -148,10 +148,10 @@ EDITED = Step(
     proves="4 shares became 8 while no pod was restarted or created anew.",
     lines=(
         Type(line=_name_config("time-slicing-config-all", "any"), shows=("patched",)),
-        _capacity("gpu01", "nvidia.com/gpu", "16"),
+        capacity("gpu01", "nvidia.com/gpu", "16"),
         Type(line=f"{_PODS} >before"),
         Type(line=_EDIT, shows=("configmap/time-slicing-config-all edited",)),
-        _capacity("gpu01", "nvidia.com/gpu", "32"),
+        capacity("gpu01", "nvidia.com/gpu", "32"),
         Type(line=f"{_PODS} | diff before - && echo no pod was touched", shows=("no pod was touched",)),
     ),
 )
@@ -194,7 +194,7 @@ def _refused(default: str, says: str) -> tuple[Type, ...]:
     return (
         Type(line=_name_config("broken-configs", default), shows=("patched",)),
         Type(line="kubectl describe clusterpolicy cluster-policy", shows=(condition,), wait=True),
-        _capacity("gpu01", "nvidia.com/gpu", "16"),
+        capacity("gpu01", "nvidia.com/gpu", "16"),
     )
 
 
@@ -207,7 +207,7 @@ BAD_INPUT = Step(
             shows=("configmap/time-slicing-config-all replaced",),
         ),
         Type(line=_name_config("time-slicing-config-all", "any"), shows=("patched",)),
-        _capacity("gpu01", "nvidia.com/gpu", "16"),
+        capacity("gpu01", "nvidia.com/gpu", "16"),
         Type(line="kubectl create -n gpu-operator -f broken-configs.yaml", shows=("created",)),
         *_refused("unreadable", "line 2"),
         *_refused("wrong-level", '"renameByDefault" belongs under sharing.timeSlicing'),
@@ -228,7 +228,7 @@ BAD_INPUT = Step(
         Type(line=_name_config("time-slicing-config-all", "any"), shows=("patched",)),
         Type(line="kubectl label node gpu01 nvidia.com/device-plugin.config=tesla-t5", shows=("labeled",)),
         Type(line="kubectl describe gpunode gpu01", shows=("tesla-t5",), wait=True),
-        _capacity("gpu01", "nvidia.com/gpu", "16"),
+        capacity("gpu01", "nvidia.com/gpu", "16"),
         Type(line="kubectl label node gpu01 nvidia.com/device-plugin.config-", shows=("unlabeled",)),
         Type(line="kubectl apply -f second-policy.yaml", shows=("second-policy created",)),
         Type(line="kubectl get clusterpolicies", shows=("cluster-policy ready", "second-policy ignored"), wait=True),
@@ -236,12 +236,12 @@ BAD_INPUT = Step(
         Type(line="kubectl patch clusterpolicy cluster-policy --type merge -p '{\"spec\": null}'", shows=("patched",)),
         Type(line="kubectl describe clusterpolicy cluster-policy", shows=("spec",), wait=True),
         Type(line="kubectl get -n gpu-operator daemonset/nvidia-device-plugin-daemonset -o name", shows=("daemonset",)),
-        _capacity("gpu01", "nvidia.com/gpu", "16"),
+        capacity("gpu01", "nvidia.com/gpu", "16"),
         Type(line="kubectl apply -f cluster-policy.yaml", shows=("cluster-policy configured",)),
         Type(line=_name_config("time-slicing-config-all", "any"), shows=("patched",)),
         Type(line="kubectl get clusterpolicies", shows=("cluster-policy ready",), wait=True),
         Type(line=_NO_CONFIG, shows=("patched",)),
-        _capacity("gpu01", "nvidia.com/gpu", "4"),
+        capacity("gpu01", "nvidia.com/gpu", "4"),
     ),
 )
 
