@@ -51,7 +51,7 @@ CASES: dict[str, dict[str, Any]] = {
         },
         "daemonsets": {
             "labels": {"team": "ml"}, "annotations": {"note": "kept"}, "priorityClassName": "high",
-            "podSecurityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "podSecurityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
             "rollingUpdate": {"maxUnavailable": "25%"}, "tolerations": [{"operator": "Exists"}],
         },
         "hostPaths": {"driverInstallDir": "/opt/driver", "kubeletRootDir": "/data/kubelet"},

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import yaml
 
 from gpushare.plan import capacity
 from gpushare.sandbox.app import Options, Sandbox
+from support import commands
 from support.releases import Person as Administrator
 from support.snapshots import time_slicing
 
@@ -21,6 +23,11 @@ PATIENCE = 40.0
 CONTROLLER = "deployment/gpu-sharing-operator"
 TOO_MANY = time_slicing(4).replace("replicas: 4", "replicas: 4\n      devices: [9]\n      rename: nvidia.com/few")
 """No node has a GPU with the index 9."""
+
+
+def config_map(text: str) -> dict[str, Any]:
+    metadata = {"name": "sharing", "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"any": text}}
 
 
 class Person(Administrator):
@@ -34,9 +41,7 @@ class Person(Administrator):
 
     async def share(self, text: str) -> None:
         """Creates the ConfigMap, or edits it."""
-        metadata = {"name": "sharing", "namespace": NAMESPACE}
-        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"any": text}}
-        await self.typed("apply", "-f", "-", typed=yaml.safe_dump(manifest))
+        await self.typed("apply", "-f", "-", typed=yaml.safe_dump(config_map(text)))
 
     async def brake(self, **variables: str) -> None:
         """Sets variables of the controller, and waits until it runs with them."""
@@ -104,6 +109,22 @@ async def test_canary(person: Person) -> None:
     await person.share(time_slicing(4))
     await person.until_said("applied on 3 of 3 GPU nodes: any")
     await person.until_shares(gpu01="16", gpu02="16", gpu03="16")
+
+
+@pytest.mark.timeout(180)
+async def test_preview(person: Person, tmp_path: Path) -> None:
+    """`gpushare plan` tells the steps before, as the controller that runs there takes them, and where they end."""
+    await person.brake(ROLLOUT_CANARY="pool=canary")
+    at = ("--kubeconfig", str(person.kubeconfig))
+
+    for text, code, said in (
+        (time_slicing(4), 0, "roll-out: gpu01; then gpu02, gpu03"),
+        (TOO_MANY, 1, "gpu03: warning: keeps what it has: canary node gpu01 cannot use what was named"),
+    ):
+        file = tmp_path / "change.yaml"
+        file.write_text(yaml.safe_dump(config_map(text)))
+        done = await asyncio.to_thread(commands.run, "plan", *at, "-f", str(file))
+        assert (done.returncode, said in done.stdout) == (code, True), done.stdout
 
 
 @pytest.mark.timeout(180)

@@ -63,6 +63,8 @@ def find_notes(policy: ClusterPolicy) -> Iterator[str]:
     for variable in policy.device_plugin.env:
         if variable.name in RESERVED:
             yield f"spec.devicePlugin.env: {variable.name} is not taken, since {RESERVED[variable.name]}"
+    if policy.daemonsets.pod_security_context.get("runAsNonRoot"):
+        yield "spec.daemonsets.podSecurityContext.runAsNonRoot is not taken, since the kubelet's sockets belong to root"
 
 
 def _cdi(policy: ClusterPolicy) -> dict[str, str]:

@@ -217,12 +217,14 @@ def test_refused_component_stays_as_it_is() -> None:
 def test_what_is_not_taken_is_said() -> None:
     """An image that is not ours, and a variable that only a pod can know, are named where a person looks."""
     spec = {"image": "k8s-device-plugin:v1", "env": [{"name": "NODE_NAME", "value": "x"}]}
-    found, _ = settle(snapshot(policies=(policy(devicePlugin=spec, dcgm={"enabled": False}),)))
+    common = {"podSecurityContext": {"runAsNonRoot": True}}
+    found, _ = settle(snapshot(policies=(policy(devicePlugin=spec, dcgm={"enabled": False}, daemonsets=common),)))
 
     message = next(c.message for c in found.policies[0].conditions if c.type == "UnmanagedComponents")
     assert "left to another operator: driver, toolkit, dcgmExporter, migManager" in message
     assert f"k8s-device-plugin:v1 is not used; the agent runs {IMAGE}" in message
     assert "NODE_NAME is not taken" in message
+    assert "podSecurityContext.runAsNonRoot is not taken" in message
 
 
 def test_refused_by_the_api_server() -> None:
