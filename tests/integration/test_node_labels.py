@@ -75,8 +75,11 @@ async def test_opted_out_of_everything(cluster: GpuCluster) -> None:
 
         await relabel(cluster, {names.LABEL_DEPLOY_OPERANDS: "false"})
         await until_labels(cluster, {names.LABEL_PRESENT: "true", names.LABEL_DEPLOY_OPERANDS: "false"})
+        await cluster.until("no GPUNode", lambda: gone(cluster))
 
         await relabel(cluster, {names.LABEL_DEPLOY_OPERANDS: None})
+        await cluster.until_config("gpu01", reason="none")
+        await cluster.report("gpu01", labels=FACTS)
         await until_labels(cluster, {**PRESENT_AND_DEPLOYED, **FACTS})
 
 
