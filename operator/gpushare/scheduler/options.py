@@ -67,6 +67,13 @@ def _build_parser() -> _Parser:
         description=_ABOUT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    _add_serving(parser)
+    _add_placing(parser)
+    _add_cluster(parser)
+    return parser
+
+
+def _add_serving(parser: _Parser) -> None:
     add = parser.add_argument
     add(
         "--port",
@@ -81,6 +88,30 @@ def _build_parser() -> _Parser:
         help=f"on this address, where other replicas find it too (default: ${names.ENV_POD_IP})",
     )
     add(
+        "--host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="another name or address in the certificate; repeatable",
+    )
+    add(
+        "--secret",
+        metavar="NAME",
+        default=names.SECRET_SCHEDULER,
+        help="where the certificate is kept (default: %(default)s)",
+    )
+    add(
+        "--webhook",
+        metavar="NAME",
+        default=names.SCHEDULER,
+        help="MutatingWebhookConfiguration that is told whom to trust (default: %(default)s)",
+    )
+    add("--metrics-port", metavar="N", type=int, help="serve metrics and health on this port (default: not at all)")
+
+
+def _add_placing(parser: _Parser) -> None:
+    add = parser.add_argument
+    add(
         "--scheduler-name",
         metavar="NAME",
         default=names.SCHEDULER,
@@ -94,25 +125,10 @@ def _build_parser() -> _Parser:
         help="httpTimeout of this extender in kube-scheduler's configuration (default: 30)",
     )
     add("--settings", metavar="FILE", type=Path, help="YAML: names of resources, defaults, rules of admission")
-    add(
-        "--secret",
-        metavar="NAME",
-        default=names.SECRET_SCHEDULER,
-        help="where the certificate is kept (default: %(default)s)",
-    )
-    add(
-        "--webhook",
-        metavar="NAME",
-        default=names.SCHEDULER,
-        help="MutatingWebhookConfiguration that is told whom to trust (default: %(default)s)",
-    )
-    add(
-        "--host",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="another name or address in the certificate; repeatable",
-    )
+
+
+def _add_cluster(parser: _Parser) -> None:
+    add = parser.add_argument
     add("--namespace", metavar="NAME", default="", help=f"the operator's namespace (default: ${names.ENV_NAMESPACE})")
     add("--kubeconfig", metavar="FILE", type=Path, help="reach the cluster by this file (default: as a pod does)")
     add("--context", metavar="NAME", default="", help="context of the kubeconfig (default: its current one)")
@@ -122,10 +138,8 @@ def _build_parser() -> _Parser:
         default="true",
         help="hold a Lease, for several replicas (default: true)",
     )
-    add("--metrics-port", metavar="N", type=int, help="serve metrics and health on this port (default: not at all)")
     add("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="the least that is logged")
     add("-h", "--help", action="store_true", help="print this text")
-    return parser
 
 
 def help_text() -> str:
