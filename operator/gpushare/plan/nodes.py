@@ -90,7 +90,7 @@ def workload_of(node: Node, policy: ClusterPolicy) -> str:
 
 
 def is_served(node: Node, policy: ClusterPolicy, sight: Sight) -> bool:
-    """Whether a node belongs to us: it has GPUs for containers, nobody keeps it, and the agent is wanted in this cluster."""
+    """Whether a node belongs to us: it has GPUs for containers, nobody has opted it out, and agents are wanted."""
     is_ours = policy.is_enabled("device_plugin") and not _is_off(node, "operands")
     return is_ours and sight.present and workload_of(node, policy) == CONTAINER
 
