@@ -89,28 +89,28 @@ class _Search:
             return ()
         container = self._request.steps[step]
         codes = Counter[Code]()
-        candidates = self._find_candidates(container, tallies, total, codes)
+        candidates = self._find_candidates(container, tallies, codes)
+        too_dear: set[int] = set()
         for choice in self._choices(candidates, container, tallies):
             self._tried += 1
             if self._tried > _MOST_CHOICES:
                 break
             after, charged = self._take(container, choice, tallies, total)
-            if not self._is_affordable(charged):
-                codes[Code.QUOTA] = len(choice)
+            if not self._room.takes(Charge(charged.most_memory_mib, charged.most_cores)):
+                too_dear.update(choice)
                 continue
             rest = self._place(step + 1, after, charged)
             if rest is not None:
                 return (choice, *rest)
         if not self._reasons:
+            codes[Code.QUOTA] = len(too_dear)
             self._reasons = build_reasons(codes, len(candidates), self._request, step, len(self._node.gpus))
-            if len(self._find_candidates(container, {}, NOTHING, Counter())) < container.gpus:
+            if len(self._find_candidates(container, {}, Counter())) < container.gpus:
                 # Not even alone: no other choice for those before it would help.
                 self._tried = _MOST_CHOICES
         return None
 
-    def _find_candidates(
-        self, container: ContainerRequest, tallies: _Tallies, total: Tally, codes: Counter[Code]
-    ) -> list[int]:
+    def _find_candidates(self, container: ContainerRequest, tallies: _Tallies, codes: Counter[Code]) -> list[int]:
         """Positions of the GPUs that take a container, best first; `codes` counts why the others do not."""
         found = []
         for position, (gpu, use) in enumerate(zip(self._node.gpus, self._node.uses, strict=True)):
@@ -119,23 +119,19 @@ class _Search:
             )
             if isinstance(option, Code):
                 codes[option] += 1
-            elif self._room is UNLIMITED or self._is_affordable(total.plus(container.kind, *option.demand)):
-                found.append((option.key, position))
             else:
-                codes[Code.QUOTA] += 1
+                found.append((option.key, position))
         if self._request.takes_last:
             found.reverse()
         return [position for _, position in sorted(found, key=itemgetter(0))]
 
-    def _is_affordable(self, total: Tally) -> bool:
-        return self._room.takes(Charge(total.most_memory_mib, total.most_cores))
-
     def _choices(self, candidates: list[int], container: ContainerRequest, tallies: _Tallies) -> Iterator[Choice]:
         """Sets of GPUs for a container. The kubelet hands out again what init containers had, before anything else."""
-        again = [position for position, tally in tallies.items() if tally.reusable]
-        must = [position for position in again if position in candidates][: container.gpus]
-        if len(candidates) < container.gpus or len(must) < min(container.gpus, len(again)):
+        again = {position for position, tally in tallies.items() if tally.reusable}
+        # Any of them, in no order: so each has to do.
+        if len(candidates) < container.gpus or not again <= set(candidates):
             return iter(())
+        must = [position for position in candidates if position in again][: container.gpus]
         return policies.choices(self._node, self._request, candidates, must, container.gpus)
 
     def _take(

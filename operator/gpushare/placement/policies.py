@@ -49,7 +49,7 @@ def build_key(traits: Traits, before: Use, after: Use, order: Sequence[Policy], 
         request: of the pod.
     """
     if request.dialect is Dialect.ALIYUN:
-        if order[0] is Policy.BINPACK:
+        if Policy.BINPACK in order:
             return (traits.memory_mib - before.memory_mib,)
         return (gpu_score(traits, after, _MEMORY_ONLY),)
     parts: list[float] = []

@@ -39,14 +39,24 @@ def choose_victims(
     if all(container.gpus == 1 for container in request.steps):
         # One GPU may take fewer of them than sparing one after the other over all GPUs leaves.
         parts += [_only(node, position) for position in range(len(node.gpus))]
-    found = [victims for victims in (_spare(part, request, held, room) for part in parts) if victims is not None]
-    return min(found, key=_cost, default=None)
+    found = (_spare(part, request, held, room) for part in parts)
+    # What is asked of the whole node, one GPU does not tell.
+    helpful = (victims for victims in found if victims is not None and _helps(node, request, victims, room))
+    return min(helpful, key=_cost, default=None)
+
+
+def _helps(node: NodeState, request: PodRequest, victims: Sequence[Removable], room: Quota) -> bool:
+    for victim in victims:
+        node = node.without_pod(victim.uid)
+    return fit(node, request, room).containers is not None
 
 
 def _spare(
     node: NodeState, request: PodRequest, pods: Sequence[Removable], room: Quota
 ) -> tuple[Removable, ...] | None:
     """Takes all pods away, then gives back each that is not in the way."""
+    uuids = {gpu.uuid for gpu in node.gpus}
+    pods = [pod for pod in pods if not uuids.isdisjoint(node.pods[pod.uid])]
     left = node
     for pod in pods:
         left = left.without_pod(pod.uid)

@@ -65,4 +65,4 @@ def read_containers(pod: Manifest, findings: Findings) -> Iterator[ContainerRead
     spec = pod.get("spec") or {}
     for group in ("initContainers", "containers"):
         for index, body in enumerate(spec.get(group) or ()):
-            yield ContainerReader(body, f"spec.{group}[{index}]", kinds[body["name"]], findings)
+            yield ContainerReader(body, f"spec.{group}[{index}]", kinds[body.get("name", "")], findings)

@@ -180,7 +180,7 @@ def kinds_of(pod: Manifest) -> dict[str, Kind]:
     """Every container of a pod by name, in the order in which the kubelet allocates."""
     spec = pod.get("spec", {})
     kinds = {
-        container["name"]: Kind.SIDECAR if container.get("restartPolicy") == "Always" else Kind.INIT
+        container.get("name", ""): Kind.SIDECAR if container.get("restartPolicy") == "Always" else Kind.INIT
         for container in spec.get("initContainers") or ()
     }
-    return kinds | {container["name"]: Kind.APP for container in spec.get("containers") or ()}
+    return kinds | {container.get("name", ""): Kind.APP for container in spec.get("containers") or ()}

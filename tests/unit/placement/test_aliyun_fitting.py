@@ -147,6 +147,15 @@ def test_exclusive_tier_mixes() -> None:
     assert fit(node, request_of(aliyun(units=1))).message == "2/2 ExclusiveDeviceAllocateConflict"
 
 
+def test_packed_on_one_numa_node() -> None:
+    """Binding to a NUMA node does not turn packing into spreading."""
+    node = node_of([device(index, numaNode=index // 2) for index in range(4)], ALIYUN)
+    node = node.with_pod("a", {"GPU-1": Use(1024, 0, 1, 0, 1)})
+    request = request_of(aliyun(units=1), annotations={"nvidia.com/numa-bind": "true"})
+
+    assert fit(node, request).holding.keys() == {"GPU-1"}
+
+
 def test_hami_pods_stay_away() -> None:
     """A pod in the other dialect, and vice versa."""
     assert fit(alike(1, mode=ALIYUN), request_of(hami(gpus=1, mem=1))).message == "DialectMismatch"

@@ -361,6 +361,14 @@ def test_init_container_goes_where_the_app_container_fits() -> None:
     assert gpus_of(found) == [["GPU-0"], ["GPU-0"]]
 
 
+def test_every_gpu_of_an_init_container_has_to_do_for_the_next() -> None:
+    """Which of its two shares the kubelet gives to the app container, nobody knows before."""
+    node = node_of([device(0, 128), device(1, 128), device(2, 64)], pods=used(gpu0=Use(100, 0, 1)))
+    found = fit(node, request_of(hami("app", gpus=1, mem=60), init=[hami("init", gpus=2, mem=10)]))
+
+    assert sorted(gpus_of(found)[0]) == ["GPU-1", "GPU-2"]
+
+
 def test_init_container_alone_before_others_share() -> None:
     """An init container that wants the GPU alone keeps other pods away, not the containers after it."""
     node = node_of(SMALL[:1])

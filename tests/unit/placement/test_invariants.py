@@ -16,6 +16,7 @@ from gpushare.placement.fitting import Fit, fit
 from gpushare.placement.gpus import Use
 from gpushare.placement.index import FitIndex
 from gpushare.placement.nodes import NodeState
+from gpushare.placement.preempting import Removable, choose_victims
 from gpushare.placement.quotas import Quota
 from gpushare.placement.requests import read_request
 from gpushare.placement.shapes import PodRequest, kinds_of
@@ -163,3 +164,29 @@ def test_index(random: Random) -> None:
             name = random.choice(sorted(answer.scores))
             nodes[name] = nodes[name].with_pod(f"pod-{number}", direct[name].holding)
             index.put(nodes[name])
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds)
+def test_victims(random: Random) -> None:
+    """Without its victims a node takes the pod, and none of them goes for nothing."""
+    mode = mode_of(random)
+    node = node_of(devices_of(random), mode)
+    requests = [read_request(pod, SETTINGS).request for pod in pods_of(mode, random)]
+    *others, wanted = [request for request in requests if request is not None] or [None]
+    if wanted is None:
+        return
+    for number, other in enumerate(others):
+        node = node.with_pod(f"pod-{number}", fit(node, other).holding)
+    removable = [Removable(uid=uid, priority=random.randint(0, 3)) for uid in node.pods]
+
+    victims = choose_victims(node, wanted, removable)
+    empty = node
+    for uid in [victim.uid for victim in victims] if victims is not None else list(node.pods):
+        empty = empty.without_pod(uid)
+    if victims is None:
+        assert fit(empty, wanted).containers is None
+        return
+    assert fit(empty, wanted).containers is not None
+    for victim in victims:
+        assert fit(empty.with_pod(victim.uid, node.pods[victim.uid]), wanted).containers is None

@@ -266,6 +266,14 @@ def test_containers_in_the_order_of_the_kubelet() -> None:
     ]
 
 
+def test_containers_without_a_name() -> None:
+    """Admission sees pods before the API server has checked them."""
+    body = hami(gpus=1, mem=5)
+    del body["name"]
+
+    assert request_of(body).containers[0].name == ""
+
+
 def test_shape() -> None:
     """Pods of one shape may be taken for each other: everything that a container gets is in it, names are not."""
     same = request_of(hami("a", gpus=1, mem=5)).shape
