@@ -10,20 +10,10 @@ from gpushare.domain.fractions import Dialect, FractionMode, Isolation, Placemen
 from gpushare.placement.fitting import fit
 from gpushare.placement.gpus import Use
 from gpushare.placement.quotas import Quota
-from support.placements import ALIYUN, alike, device, hami, node_of, request_of
+from support.placements import ALIYUN, alike, device, gpus_of, hami, node_of, request_of, used
 
 SPREAD = FractionMode(dialect=Dialect.HAMI, placement=Placement.SPREAD)
 WIDE = FractionMode(dialect=Dialect.HAMI, slots=100)
-
-
-def used(**uses: Use) -> dict[str, dict[str, Use]]:
-    """Pods, one for each GPU that is named by its number: `gpu0=Use(...)`."""
-    return {f"pod-{name}": {f"GPU-{name.removeprefix('gpu')}": use} for name, use in uses.items()}
-
-
-def gpus_of(found: Any) -> list[list[str]]:
-    assert found.containers is not None, found.message
-    return [[grant.uuid for grant in grants] for grants in found.containers.values()]
 
 
 SMALL = [device(0, 128), device(1, 128)]
@@ -308,84 +298,6 @@ def test_quota_of_percentages() -> None:
     node = node_of([device(0, 1000), device(1, 2000)])
 
     assert gpus_of(fit(node, request_of(hami(gpus=1, percent=10)), Quota(memory_mib=100))) == [["GPU-0"]]
-
-
-@pytest.mark.parametrize(
-    ("containers", "expected"),
-    [
-        pytest.param(
-            [hami("a", gpus=1, mem=100), hami("b", gpus=1, mem=20)], [["GPU-1"], ["GPU-1"]], id="one GPU for both"
-        ),
-        pytest.param(
-            [hami("a", gpus=1, mem=100), hami("b", gpus=1, mem=100)], [["GPU-1"], ["GPU-0"]], id="a GPU for each"
-        ),
-        pytest.param(
-            [hami("a", gpus=1, mem=10), hami("b", gpus=2, mem=100)], [["GPU-1"], ["GPU-1", "GPU-0"]], id="two and one"
-        ),
-    ],
-)
-def test_several_containers(containers: list[dict[str, Any]], expected: list[list[str]]) -> None:
-    """Each container is placed beside those before it."""
-    assert gpus_of(fit(node_of(SMALL), request_of(*containers))) == expected
-
-
-def test_later_container_is_not_shut_out_by_an_earlier_one() -> None:
-    """The first would take the GPU that only the second fits on; it takes the other one instead."""
-    node = node_of([device(0, 64), device(1, 128)], pods=used(gpu1=Use(28, 0, 1)))
-    found = fit(node, request_of(hami("small", gpus=1, mem=60), hami("large", gpus=1, mem=90)))
-
-    assert gpus_of(found) == [["GPU-0"], ["GPU-1"]]
-
-
-def test_init_container_alone_too_large() -> None:
-    """A node is out if only the init container does not fit."""
-    found = fit(node_of(SMALL), request_of(hami("app", gpus=1, mem=1), init=[hami("init", gpus=1, mem=200)]))
-
-    assert found.message == "2/2 CardInsufficientMemory"
-
-
-def test_init_container_larger_than_the_rest() -> None:
-    """It counts with the most, not with the sum, and the app container gets its GPU again."""
-    node = node_of(SMALL)
-    found = fit(node, request_of(hami("app", gpus=1, mem=50), init=[hami("init", gpus=1, mem=128)]))
-
-    assert gpus_of(found) == [["GPU-1"], ["GPU-1"]]
-    assert found.holding == {"GPU-1": Use(memory_mib=128, cores=0, slots=1, alone=0, unlimited=1)}
-
-
-def test_init_container_goes_where_the_app_container_fits() -> None:
-    """The kubelet gives an init container's share to the app container, so that both must fit on the same GPU."""
-    node = node_of([device(0, 128), device(1, 128)], pods=used(gpu1=Use(100, 0, 1)))
-    found = fit(node, request_of(hami("app", gpus=1, mem=100), init=[hami("init", gpus=1, mem=10)]))
-
-    assert gpus_of(found) == [["GPU-0"], ["GPU-0"]]
-
-
-def test_every_gpu_of_an_init_container_has_to_do_for_the_next() -> None:
-    """Which of its two shares the kubelet gives to the app container, nobody knows before."""
-    node = node_of([device(0, 128), device(1, 128), device(2, 64)], pods=used(gpu0=Use(100, 0, 1)))
-    found = fit(node, request_of(hami("app", gpus=1, mem=60), init=[hami("init", gpus=2, mem=10)]))
-
-    assert sorted(gpus_of(found)[0]) == ["GPU-1", "GPU-2"]
-
-
-def test_init_container_alone_before_others_share() -> None:
-    """An init container that wants the GPU alone keeps other pods away, not the containers after it."""
-    node = node_of(SMALL[:1])
-    apps = [hami("a", gpus=1, mem=10, cores=30), hami("b", gpus=1, mem=10, cores=30)]
-    found = fit(node, request_of(*apps, init=[hami("init", gpus=1, mem=10, cores=100)]))
-
-    assert gpus_of(found) == [["GPU-0"]] * 3
-    assert fit(node.with_pod("pod", found.holding), request_of(hami(gpus=1, mem=1, cores=1))).containers is None
-
-
-def test_sidecar_stays() -> None:
-    """A sidecar holds its share beside the app container."""
-    node = node_of(SMALL[:1])
-    side = hami("side", gpus=1, mem=64, sidecar=True)
-
-    assert fit(node, request_of(hami("app", gpus=1, mem=64), init=[side])).holding["GPU-0"].slots == 2
-    assert fit(node, request_of(hami("app", gpus=1, mem=65), init=[side])).message == "1/1 CardInsufficientMemory"
 
 
 def test_score_is_taken_after_placement_and_over_the_gpus_in_question() -> None:
