@@ -75,9 +75,7 @@ def _pack_project(root: Path, layer: Path) -> None:
 
 def _dependencies() -> Path:
     """The layer below ours, packed once for each Python and each set of dependencies."""
-    wanted = (
-        (PROJECT / "constraints.txt").read_bytes() + (PROJECT / "pyproject.toml").read_bytes() + sys.version.encode()
-    )
+    wanted = "\n".join([(PROJECT / "constraints.txt").read_text(), *_requirements(), sys.version]).encode()
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "gpu-sharing-operator")
     layer = cache / f"image-{hashlib.sha256(wanted).hexdigest()[:12]}" / "python.tar"
     if not layer.exists():
