@@ -8,7 +8,8 @@ from typing import Any
 from gpushare.domain.conditions import Condition
 from gpushare.domain.fractions import Dialect, FractionMode
 from gpushare.domain.gpunode import AGENT_READY, GPUNode, GPUNodeStatus
-from gpushare.placement.gpus import Holding
+from gpushare.placement.fitting import Fit
+from gpushare.placement.gpus import Holding, Use
 from gpushare.placement.nodes import NodeState
 from gpushare.placement.requests import read_request
 from gpushare.placement.settings import RequestSettings
@@ -50,6 +51,17 @@ def node_of(
 def alike(count: int, memory: int = 15360, mode: FractionMode | None = HAMI, name: str = "node") -> NodeState:
     """A node whose GPUs are all the same, with UUIDs that no other node has."""
     return node_of([device(index, memory, name) for index in range(count)], mode, name=name)
+
+
+def used(**uses: Use) -> dict[str, dict[str, Use]]:
+    """Pods, one for each GPU that is named by its number: `gpu0=Use(...)`."""
+    return {f"pod-{name}": {f"GPU-{name.removeprefix('gpu')}": use} for name, use in uses.items()}
+
+
+def gpus_of(found: Fit) -> list[list[str]]:
+    """The GPUs of each container, by UUID; it must fit."""
+    assert found.containers is not None, found.message
+    return [[grant.uuid for grant in grants] for grants in found.containers.values()]
 
 
 def container(
