@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench import agent, allocation, cluster, controller, figures, fractions, scheduler, soak
+from bench import agent, allocation, cluster, controller, figures, placing, scheduler, soak
 
 GROUPS = {
     "agent": agent.measure,
@@ -19,7 +19,7 @@ GROUPS = {
     "sandbox": cluster.measure_sandbox,
     "fleet": cluster.measure_fleet,
     "controller": controller.measure,
-    "fractions": fractions.measure,
+    "fractions": placing.measure,
     "scheduler": scheduler.measure,
     "soak": soak.measure,
 }
