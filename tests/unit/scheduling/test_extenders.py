@@ -268,6 +268,43 @@ async def test_bind_fails(cluster: MemoryCluster, extender: Standin) -> None:
     assert notes == ["another pod is in flight on the node"]
 
 
+def important(name: str, gpu: str, priority: int) -> dict[str, Any]:
+    pod = objects.pod(name, gpu=gpu)
+    pod["spec"] |= {"schedulerName": NAME, "priority": priority}
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("verb", "goes"),
+    [pytest.param("", "low-1", id="alone"), pytest.param("preempt", "low-2", id="as the extender says")],
+)
+async def test_preemption(extender: Standin, verb: str, goes: str) -> None:
+    """Less important pods go, those that the extender names where it is asked; then the pod comes to their node."""
+    cluster = MemoryCluster()
+    await cluster.create(objects.node("a", gpu="4"))
+    for number in (1, 2):
+        await cluster.create({**important(f"low-{number}", "2", number), "status": {"phase": "Running"}})
+        await cluster.patch(manifests.POD, f"low-{number}", {"spec": {"nodeName": "a"}}, "default")
+    other = cluster.now(manifests.POD, "low-2", "default")["metadata"]["uid"]
+    extender.answers["preempt"] = lambda _: {"NodeNameToMetaVictims": {"a": {"Pods": [{"UID": other}]}}}
+    async with running(cluster, extender.profile(bindVerb="", preemptVerb=verb)):
+        await cluster.create(important("urgent", "2", 5))
+        await cluster.until(lambda: f"delete Pod {goes}" in cluster.writes)
+        await cluster.until(
+            lambda: cluster.now(manifests.POD, "urgent", "default")["status"].get("nominatedNodeName") == "a"
+        )
+        await cluster.delete(manifests.POD, goes, "default", grace_seconds=0)
+        await cluster.until(lambda: node_of(cluster, "urgent") == "a")
+
+    assert [write for write in cluster.writes if write.startswith("delete")] == [f"delete Pod {goes}"] * 2
+    if verb:
+        (asked,) = [asked for called, asked in extender.calls if called == "preempt"]
+        low = cluster.now(manifests.POD, "low-1", "default")["metadata"]["uid"]
+        assert asked["NodeNameToMetaVictims"] == {"a": {"Pods": [{"UID": low}]}}
+    [event] = [each for each in cluster.all(manifests.EVENT) if each["reason"] == "Preempted"]
+    assert event["involvedObject"]["name"] == goes
+
+
 def test_defaults() -> None:
     """Without profiles there is the default one, and an extender that says little is asked little."""
     (profile,) = read_profiles({"extenders": [{"urlPrefix": "http://x/y/"}]})

@@ -1,6 +1,6 @@
 """The scheduler of the sandbox: it binds pods to nodes and says in a real scheduler's words why it cannot.
 
-Belongs here: filters, scores, extenders, texts, and the process around them. Does not belong here: preemption,
+Belongs here: filters, scores, extenders, preemption, texts, and the process around them. Does not belong here:
 affinity between pods, topology spread constraints and volumes, which nothing in the sandbox uses.
 """
 

@@ -24,6 +24,7 @@ class ExtenderSettings:
     """Empty: this is not asked of it; so with the other verbs."""
     prioritize_verb: str = ""
     bind_verb: str = ""
+    preempt_verb: str = ""
     weight: int = 1
     seconds: float = _DEFAULT_SECONDS
     sends_names: bool = False
@@ -71,6 +72,7 @@ def _read_extender(entry: Mapping[str, Any]) -> ExtenderSettings:
         filter_verb=entry.get("filterVerb", ""),
         prioritize_verb=entry.get("prioritizeVerb", ""),
         bind_verb=entry.get("bindVerb", ""),
+        preempt_verb=entry.get("preemptVerb", ""),
         weight=entry.get("weight", 1),
         seconds=read_duration(entry.get("httpTimeout") or "0") or _DEFAULT_SECONDS,
         sends_names=entry.get("nodeCacheCapable", False),

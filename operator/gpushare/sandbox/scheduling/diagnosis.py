@@ -13,12 +13,17 @@ _HOPELESS = "Preemption is not helpful for scheduling"
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
-def build_message(pod: Manifest, refused: Mapping[str, Refusal]) -> str:
-    """The message of the event and of the condition, given why each node of the cluster refuses."""
+def build_message(pod: Manifest, refused: Mapping[str, Refusal], *, preempts: bool = False) -> str:
+    """The message of the event and of the condition, given why each node of the cluster refuses.
+
+    Where pods are evicted for its sake, nothing is said of that.
+    """
     if not refused:
         return _NO_NODES
     head = f"0/{len(refused)} nodes are available:"
     reasons = _count(reason for refusal in refused.values() for reason in refusal.reasons)
+    if preempts:
+        return f"{head} {reasons}."
     if pod["spec"].get("preemptionPolicy") == "Never":
         preemption = "not eligible due to preemptionPolicy=Never"
     else:

@@ -1,4 +1,4 @@
-"""Scheduler extenders as kube-scheduler calls them: filter, prioritize and bind over HTTP. Called by `placing`.
+"""Scheduler extenders as kube-scheduler calls them: filter, prioritize, preempt and bind over HTTP. Called by `placing`.
 
 The protocol's Go types have no JSON tags: names are capitalised, and read in any case. Failures are said in the words of a
 real scheduler, since people see them in Events.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -88,6 +88,20 @@ class Extender:
         about = pod["metadata"]
         args = {"PodName": about["name"], "PodNamespace": about["namespace"], "PodUID": about["uid"], "Node": node}
         _check(_lowered(await self._call(self.settings.bind_verb, args)))
+
+    async def preempt(self, pod: Manifest, victims: Mapping[str, Sequence[Manifest]]) -> dict[str, frozenset[str]]:
+        """Which nodes are left to make room on, and the uids of the pods that are to go there. Raises `ExtenderFailed`."""
+        if self.settings.sends_names:
+            short = {node: [{"UID": each["metadata"]["uid"]} for each in pods] for node, pods in victims.items()}
+            given = {"NodeNameToMetaVictims": {node: {"Pods": pods} for node, pods in short.items()}}
+        else:
+            given = {"NodeNameToVictims": {node: {"Pods": list(pods)} for node, pods in victims.items()}}
+        answer = _lowered(await self._call(self.settings.preempt_verb, {"Pod": pod, **given}))
+        found = answer.get("nodenametometavictims") or {}
+        return {
+            node: frozenset(str(_lowered(each)["uid"]) for each in _lowered(left).get("pods") or ())
+            for node, left in found.items()
+        }
 
     def _args(self, pod: Manifest, nodes: Mapping[str, Manifest]) -> dict[str, Any]:
         if self.settings.sends_names:

@@ -19,6 +19,7 @@ from gpushare.sandbox.loops.recording import Recorder
 from gpushare.sandbox.scheduling import diagnosis, filtering, pending, scoring
 from gpushare.sandbox.scheduling.amounts import Amounts
 from gpushare.sandbox.scheduling.configuration import Profile
+from gpushare.sandbox.scheduling.evicting import Evictor
 from gpushare.sandbox.scheduling.extenders import Extender, ExtenderFailed
 from gpushare.sandbox.scheduling.filtering import Filtered, Refusal
 from gpushare.sandbox.scheduling.reporting import Reporter
@@ -61,6 +62,7 @@ class Scheduler:
         self._log = log
         self._wanted = asyncio.Event()
         self._resting = Resting()
+        self._evictor = Evictor(cluster, standing, voice.recorder, log)
         self._backoff = Backoff(first=0.05, most=10.0)
         standing.pods.listen(self._see_pod)
         standing.nodes.listen(self._see_node)
@@ -89,45 +91,42 @@ class Scheduler:
         cluster = self._standing.build_rooms()
         for pod in waiting:
             extenders = [each for each in self._extenders if each.settings.is_interested(pod)]
-            if not extenders:
-                room = self._choose(pod, self._filter(pod, cluster), {})
-            else:
-                cluster = self._standing.build_rooms()
-                room = await self._place(pod, cluster, extenders)
-                if self._standing.pods.get((pod["metadata"]["namespace"], pod["metadata"]["name"])) is None:
-                    continue  # it went while it was asked about
+            cluster = self._standing.build_rooms() if extenders else cluster
+            room = await self._place(pod, cluster, extenders, group)
+            if self._standing.pods.get((pod["metadata"]["namespace"], pod["metadata"]["name"])) is None:
+                continue  # it went while it was asked about
             if room is not None:
                 room.take(pod, self._standing.requested(pod))
                 self._standing.assume(pod, room.name)
                 group.create_task(self._bind(pod, room.name, extenders))
 
-    def _filter(self, pod: Manifest, cluster: Mapping[str, Room]) -> Filtered:
-        return filtering.build_filtered(pod, self._asked(pod), cluster)
-
-    def _choose(self, pod: Manifest, filtered: Filtered, scores: Mapping[str, float]) -> Room | None:
-        if filtered.fitting:
-            return scoring.choose(pod, self._asked(pod), filtered.fitting, scores)
-        self._reporter.report(pod, diagnosis.build_message(pod, filtered.refused))
-        return None
-
     def _asked(self, pod: Manifest) -> Amounts:
         asked, ignored = self._standing.requested(pod), self._profile.ignored
         return {name: amount for name, amount in asked.items() if name not in ignored} if ignored else asked
 
-    async def _place(self, pod: Manifest, cluster: Mapping[str, Room], extenders: Sequence[Extender]) -> Room | None:
-        """As `_choose`, with what the extenders say."""
+    async def _place(
+        self, pod: Manifest, cluster: Mapping[str, Room], extenders: Sequence[Extender], group: asyncio.TaskGroup
+    ) -> Room | None:
+        asked = self._asked(pod)
+        filtered = filtering.build_filtered(pod, asked, cluster)
         try:
-            filtered = self._filter(pod, cluster)
             for extender in extenders:
                 if filtered.fitting and extender.settings.filter_verb:
                     filtered = await _filtered_by(extender, pod, filtered)
-            room = self._choose(pod, filtered, await self._scores(pod, filtered.fitting, extenders))
+            if filtered.fitting:
+                scores = await self._scores(pod, filtered.fitting, extenders)
+                return scoring.choose(pod, asked, filtered.fitting, scores)
         except ExtenderFailed as failure:
             self._fail(pod, failure)
             return None
-        if room is None:
+        eviction = await self._evictor.decide(pod, asked, filtered, cluster, extenders)
+        message = diagnosis.build_message(pod, filtered.refused, preempts=eviction is not None)
+        self._reporter.report(pod, message)
+        if extenders:
             self._resting.put(pod, due=False)
-        return room
+        if eviction is not None:
+            group.create_task(self._evictor.evict(pod, eviction))
+        return None
 
     async def _scores(
         self, pod: Manifest, fitting: Sequence[Room], extenders: Sequence[Extender]
@@ -190,6 +189,7 @@ class Scheduler:
         if after is None or after["spec"].get("nodeName"):
             self._reporter.forget(uid)
             self._resting.forget(uid)
+            self._evictor.forget(uid)
         if pending.is_relevant(before, after, self._profile.name):
             self._wake()
 

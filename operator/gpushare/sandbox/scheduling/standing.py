@@ -43,11 +43,20 @@ class Standing:
     def build_rooms(self) -> dict[str, Room]:
         """What is left on each node, by its name."""
         cluster = rooms.build_rooms(self.nodes)
+        for name, tenants in self.tenants().items():
+            if name in cluster:
+                for pod, asked in tenants:
+                    cluster[name].take(pod, asked)
+        return cluster
+
+    def tenants(self) -> dict[str, list[tuple[Manifest, Amounts]]]:
+        """The pods of each node that take from it, with what they take."""
+        found: dict[str, list[tuple[Manifest, Amounts]]] = {}
         for pod in self.pods:
             name = pod["spec"].get("nodeName") or self._assumed.get(pod["metadata"]["uid"])
-            if name in cluster and amounts.is_counted(pod):
-                cluster[name].take(pod, self.requested(pod))
-        return cluster
+            if name and amounts.is_counted(pod):
+                found.setdefault(name, []).append((pod, self.requested(pod)))
+        return found
 
     def _see(self, before: Manifest | None, after: Manifest | None) -> None:
         pod = after or before
