@@ -25,7 +25,12 @@ FORBIDDEN = (
     "gpushare.plan",
 )
 AFTER_FIRST_LIST = ("pydantic", "yaml", "h11", "prometheus_client", "gpushare.kube.lean", "gpushare.agent.publishing")
-OF_FRACTIONS = ("gpushare.agent.fractions", "gpushare.sharing.fractions", "gpushare.sharing.limits", "gpushare.host.hami_core")
+OF_FRACTIONS = (
+    "gpushare.agent.fractions",
+    "gpushare.sharing.fractions",
+    "gpushare.sharing.limits",
+    "gpushare.host.hami_core",
+)
 """Needed on nodes that give out parts of GPUs, and nowhere else."""
 NOT_BEFORE = (
     *AFTER_FIRST_LIST,
