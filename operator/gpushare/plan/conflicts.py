@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gpushare.domain.gpunode import ANOTHER_PLUGIN, REGISTERED, GPUNode
+from gpushare.domain.gpunode import ANOTHER_PLUGIN, CAPACITY_SHOWN, REGISTERED, GPUNode
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import components, policies, pruning, wording
 from gpushare.plan.snapshot import Node, Policy, Snapshot
@@ -81,6 +81,7 @@ def find_others(snapshot: Snapshot, contested: Mapping[str, frozenset[str]]) -> 
         *_discovery(of_discovery),
         *_others(of_others, snapshot.nodes),
         *_plugins(snapshot.gpu_nodes),
+        *_registrars(snapshot),
     ]
 
 
@@ -123,3 +124,23 @@ def _plugins(gpu_nodes: Iterable[GPUNode]) -> Iterator[str]:
             f"another device plugin serves the same resources on {wording.listed(found)}, and the agent stands by there: "
             "remove it (kubectl get pods -A -o wide shows what runs on a node)"
         )
+
+
+def _registrars(snapshot: Snapshot) -> Iterator[str]:
+    """Device plugins that have registered a resource of ours from a socket of their own: the kubelet then believes the last."""
+    gpu_nodes = {gpu_node.name: gpu_node for gpu_node in snapshot.gpu_nodes}
+    found = {
+        node.name for node in snapshot.nodes if node.name in gpu_nodes and _is_registered(node, gpu_nodes[node.name])
+    }
+    if found:
+        yield (
+            f"on {wording.listed(found)} the kubelet shows other numbers than the agent offers, so another device plugin has "
+            "registered the same resources, it seems: remove it (kubectl get pods -A -o wide shows what runs on a node)"
+        )
+
+
+def _is_registered(node: Node, gpu_node: GPUNode) -> bool:
+    # A difference that lasts; nothing at all would be a kubelet that has lost us.
+    lasts = any(condition.type == CAPACITY_SHOWN for condition in gpu_node.status.conditions)
+    offered = {resource.name: resource.total for resource in gpu_node.status.resources}
+    return lasts and any(node.resources.get(name, (0, 0))[0] not in {0, total} for name, total in offered.items())

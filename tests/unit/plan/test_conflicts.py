@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from gpushare import names
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition
-from gpushare.domain.gpunode import ANOTHER_PLUGIN, REGISTERED
+from gpushare.domain.gpunode import (
+    ANOTHER_PLUGIN,
+    CAPACITY_SHOWN,
+    REGISTERED,
+    GPUNode,
+    GPUNodeStatus,
+    ResourceStatus,
+)
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan.build import build_plan
 from gpushare.plan.components import DEVICE_PLUGIN
+from gpushare.plan.conflicts import find_others
 from gpushare.plan.snapshot import Snapshot
 from support.snapshots import NAMESPACE, NOW, PRESENT, SETTINGS, condition_of, node, policy, settle, snapshot
 
@@ -113,3 +123,26 @@ def test_another_plugin() -> None:
     after, _ = settle(replace(start, gpu_nodes=(replace(gpu_node, status=status),)))
 
     assert "another device plugin serves the same resources on gpu01" in condition_of(after, "Conflict").message
+
+
+@pytest.mark.parametrize(
+    ("shown", "lasts", "expected"),
+    [
+        pytest.param(4, True, True, id="the numbers of somebody else"),
+        pytest.param(4, False, False, id="the kubelet is not that quick"),
+        pytest.param(0, True, False, id="a kubelet that has lost us"),
+        pytest.param(16, True, False, id="only health differs"),
+    ],
+)
+def test_another_registrar(shown: int, lasts: bool, expected: bool) -> None:
+    """Who registers the same resource from a socket of its own is known by numbers that are not ours."""
+    name = names.RESOURCE_GPU
+    offered = ResourceStatus(name=name, strategy="time-slicing", replicas=4, total=16, healthy=16)
+    differs = Condition(type=CAPACITY_SHOWN, status="False", reason="CapacityDiffers", last_transition_time=NOW)
+    status = GPUNodeStatus(resources=(offered,), conditions=(differs,) if lasts else ())
+    gpu_node = GPUNode(name="gpu01", node_uid="uid-gpu01", status=status)
+    found = snapshot(replace(node(), resources={name: (shown, shown)}), gpu_nodes=(gpu_node,))
+
+    told = [text for text in find_others(found, {}) if "on gpu01 the kubelet shows other numbers" in text]
+
+    assert bool(told) is expected
