@@ -13,7 +13,7 @@ from gpushare.placement.fitting import Fit, fit
 from gpushare.placement.looks import Album, Look
 from gpushare.placement.nodes import NodeState
 from gpushare.placement.quotas import UNLIMITED, Quota
-from gpushare.placement.reasons import Code
+from gpushare.placement.reasons import Code, shorten
 from gpushare.placement.shapes import PodRequest
 
 
@@ -24,7 +24,7 @@ class Answer:
     scores: dict[str, float] = field(default_factory=dict)
     """Those that do, with 0 to 10."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Those that do not, with the reason in one line."""
+    """Those that do not, with the reason in one line; few different ones, however many nodes there are."""
 
 
 class FitIndex:
@@ -88,7 +88,7 @@ class FitIndex:
                 self._find_exactly(name, request, room, answer)
             else:
                 scores[name] = verdict.score
-        return answer
+        return Answer(scores, shorten(failed))
 
     def _find_exactly(self, name: str, request: PodRequest, room: Quota, answer: Answer) -> None:
         found = fit(self._nodes[name], request, room)

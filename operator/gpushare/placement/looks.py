@@ -23,8 +23,8 @@ from gpushare.placement.scoring import Sums, node_score, sums_of
 from gpushare.placement.shapes import PodRequest
 from gpushare.placement.weighing import Option, Rules
 
-_MOST_SHAPES: Final = 256
-"""Shapes whose answers are kept for one look, and for one GPU."""
+_MOST_SHAPES: Final = 64
+"""Shapes whose answers are kept for one look, and for one GPU: some 100 MiB if thousands of nodes all look different."""
 
 _KEY: Final = itemgetter(0)
 """Of options: by what they are compared."""

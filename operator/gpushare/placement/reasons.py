@@ -5,6 +5,7 @@ The codes of single GPUs and their order are HAMi's, so that what people have le
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,6 +35,10 @@ class Code(StrEnum):
     NUMA = "NumaNotFit"
     FEW_FIT = "AllocatedCardsInsufficientRequest"
 
+
+MOST_LINES: Final = 12
+"""About as much as an Event takes."""
+_NUMBERS: Final = re.compile(r"\d+/\d+ ")
 
 TEXTS: Final[Mapping[Code, str]] = {
     Code.UNKNOWN_NODE: "nothing is known of the node's GPUs",
@@ -79,6 +84,20 @@ def whole_node(code: Code) -> Reason:
 def build_message(reasons: Iterable[Reason]) -> str:
     """One line for events. Equal for nodes with equal reasons, so that kube-scheduler counts them together."""
     return ", ".join(map(str, reasons))
+
+
+def shorten(failed: dict[str, str]) -> dict[str, str]:
+    """Reasons by node, in few different lines: kube-scheduler writes each of them into the status of the pod.
+
+    Of many, the numbers are left out; if that is not enough, all but the first code.
+    """
+    lines = set(failed.values())
+    if len(lines) <= MOST_LINES:
+        return failed
+    short = {line: _NUMBERS.sub("", line) for line in lines}
+    if len(set(short.values())) > MOST_LINES:
+        short = {line: text.partition(",")[0] for line, text in short.items()}
+    return {node: short[line] for node, line in failed.items()}
 
 
 def explain(reason: Reason) -> str:

@@ -66,4 +66,6 @@ def build_priorities(scores: Mapping[str, float]) -> dict[str, int]:
     """
     lowest, highest = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
     span = highest - lowest
-    return {node: round(HIGHEST * (score - lowest) / span) if span else HIGHEST for node, score in scores.items()}
+    # Thousands of nodes have few scores.
+    priorities = {score: round(HIGHEST * (score - lowest) / span) if span else HIGHEST for score in {*scores.values()}}
+    return {node: priorities[score] for node, score in scores.items()}

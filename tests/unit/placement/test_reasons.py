@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.placement.reasons import TEXTS, Code, Reason, build_message, explain, whole_node
+from gpushare.placement.reasons import MOST_LINES, TEXTS, Code, Reason, build_message, explain, shorten, whole_node
 
 PAGE = Path(__file__).parents[3] / "docs" / "fractions.md"
 
@@ -39,3 +39,32 @@ def test_message() -> None:
 def test_words(reason: Reason, expected: str) -> None:
     """What `explain` says of one pod."""
     assert explain(reason) == expected
+
+
+def test_few_lines_stay() -> None:
+    """With numbers, as long as there are few."""
+    failed = {f"node-{number}": f"{number % MOST_LINES}/8 CardInsufficientMemory" for number in range(100)}
+
+    assert shorten(failed) == failed
+
+
+def test_many_lines_are_shortened() -> None:
+    """Nodes that differ in numbers only say the same then."""
+    failed = {f"node-{number}": f"{number}/99 CardInsufficientMemory, 1/99 CardCordoned" for number in range(99)}
+    failed["other"] = "AgentNotReady"
+
+    assert set(shorten(failed).values()) == {"CardInsufficientMemory, CardCordoned", "AgentNotReady"}
+    assert shorten(failed).keys() == failed.keys()
+
+
+def test_many_combinations_are_shortened() -> None:
+    """The first code is left, of which there are not many."""
+    codes = list(Code)[-5:]
+    failed = {
+        f"node-{one}-{two}-{three}": f"1/8 {one.value}, 2/8 {two.value}, 3/8 {three.value}"
+        for one in codes
+        for two in codes
+        for three in codes
+    }
+
+    assert set(shorten(failed).values()) == {code.value for code in codes}
