@@ -80,7 +80,7 @@ class Decider:
         except Refused:
             request = None
         scores = build_priorities(self._ask(call, request).scores) if request is not None else {}
-        return {name: scores.get(name, 0) for name in call.names}
+        return scores if len(scores) == len(call.names) else {name: scores.get(name, 0) for name in call.names}
 
     def preempt(self, call: PreemptCall) -> Mapping[str, Victims]:
         """Those nodes on which the evictions help, some with more of them. Only less important pods are ever added."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
@@ -128,7 +129,9 @@ def write_filtered(call: NodesCall, filtered: Filtered) -> bytes:
 
 def write_scores(scores: Iterable[tuple[str, int]]) -> bytes:
     """`HostPriorityList`: scores from 0 to 10."""
-    return _bytes([{"Host": name, "Score": score} for name, score in scores])
+    # Put together by hand, as it is asked for every pod and long: the encoder takes four times as long for as many objects.
+    entries = (f'{{"Host":{encode_basestring_ascii(name)},"Score":{score}}}' for name, score in scores)
+    return f"[{','.join(entries)}]".encode()
 
 
 def write_victims(victims: Mapping[str, Victims]) -> bytes:
