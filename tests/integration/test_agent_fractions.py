@@ -214,6 +214,17 @@ async def test_modes(cluster: Cluster, node: Machine) -> None:
     assert aliyun["fractions"]["unitMiB"] == 1024
 
 
+async def test_scheduler_is_told_of_links(cluster: Cluster) -> None:
+    """How close GPUs are stands in the list of devices once links are read, where parts of GPUs are given out."""
+    await cluster.assign(HAMI)
+    async with cluster.agent():
+        await cluster.until(lambda status: all("closeness" in each for each in status.get("devices", [{}])))
+        await cluster.assign("version: v1\n")
+        shown = await cluster.until(lambda status: "fractions" not in status)
+
+    assert not any("closeness" in each for each in shown["devices"])
+
+
 async def test_replicas_fly_together(cluster: Cluster, node: Machine) -> None:
     """Pods that may be taken for each other are let in in any order; each is confirmed where it is."""
     await cluster.assign(HAMI)

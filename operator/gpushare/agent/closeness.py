@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpushare.allocation import Topology
-from gpushare.domain.devices import Inventory
+if TYPE_CHECKING:
+    from gpushare.allocation.topology import Topology
 
 
-def with_closeness(devices: Sequence[dict[str, Any]], inventory: Inventory) -> list[dict[str, Any]]:
+def with_closeness(devices: Sequence[dict[str, Any]], topology: Topology | None) -> list[dict[str, Any]]:
     """The items of `status.devices`, each with its figure for each of them; unchanged where nothing is known of links."""
-    if not inventory.links:
+    if topology is None or not topology.links:
         return list(devices)
-    topology = Topology.of(inventory)
     indices = [device["index"] for device in devices]
     return [
         {**device, "closeness": [topology.score(device["index"], other) for other in indices]} for device in devices

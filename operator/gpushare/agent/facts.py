@@ -19,6 +19,7 @@ from gpushare.kubelet.values import ContainerDevices
 
 if TYPE_CHECKING:
     from gpushare.agent.fractions.reporting import Holdings
+    from gpushare.allocation.topology import Topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,8 @@ class Facts:
     standings: Mapping[str, Standing]
     link_problems: Sequence[Problem] = ()
     """What is odd about the links between GPUs: notes, for no GPU is sick for it."""
+    topology: Topology | None = None
+    """How the GPUs are connected; None: not read yet."""
     waiting: Mapping[str, str] = field(default_factory=dict)
     """Why the shares of a resource are not offered while its MPS daemon does not run; empty where it does."""
     holders: Sequence[ContainerDevices] = ()

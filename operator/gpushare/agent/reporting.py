@@ -51,7 +51,7 @@ def build_status(facts: Facts) -> dict[str, Any]:
     }
     if facts.decision.fractions is not None:
         status["fractions"] = facts.decision.fractions.to_json()
-        status["devices"] = with_closeness(status["devices"], inventory)
+        status["devices"] = with_closeness(status["devices"], facts.topology)
     if facts.decision.revision is not None:
         status["appliedRevision"] = facts.decision.revision
     return truncated(status)

@@ -83,6 +83,7 @@ class Telling:
             generation=self._decided_on.generation if self._decided_on is not None else None,
             inventory=inventory,
             link_problems=self._parts.devices.linking.problems,
+            topology=self._parts.devices.linking.topology,
             failure=self._parts.devices.failure,
             pools=self._parts.pools.pools,
             waiting=self._parts.mps.reasons,
