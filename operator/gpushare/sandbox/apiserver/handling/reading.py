@@ -7,6 +7,7 @@ import binascii
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from gpushare.sandbox.apiserver import statuses
@@ -38,11 +39,12 @@ class Reader:
         page = _Page.of(request)
         version = page.version if page else _version(self.store, request)
         records = self._at(resource, namespace, version, page)
-        chosen = [record for record in records if selector.matches(record.object)]
-        if page:
-            chosen = [record for record in chosen if (record.namespace, record.name) > page.after]
         shown = version or self.store.version
         limit = int(request.query.get("limit") or 0)
+        after = page.after if page else ("", "")
+        matching = (r for r in records if (r.namespace, r.name) > after and selector.matches(r.object))
+        # How many remain is told only where every object counts; else no more are looked at than are shown.
+        chosen = [*(islice(matching, limit + 1) if limit and not selector.is_empty else matching)]
         metadata: dict[str, Any] = {"resourceVersion": str(shown)}
         if limit and len(chosen) > limit:
             metadata["continue"] = _Page(shown, (chosen[limit - 1].namespace, chosen[limit - 1].name)).token
