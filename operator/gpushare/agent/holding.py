@@ -15,6 +15,7 @@ POLL_SECONDS = 10.0
 """Nobody tells when a pod goes."""
 PAUSE_SECONDS = 0.8
 """Between two readings at least; a status is published once a second at most."""
+AGAIN_SECONDS = 0.5
 AFTER_ALLOCATE_SECONDS = 0.1
 """The kubelet writes down what it has given to whom just after the answer."""
 
@@ -30,8 +31,9 @@ class HolderWatch:
         """In order of namespace, pod and container."""
         self.is_current = False
         """Whether the kubelet answered when it was last asked."""
-        self.is_awaited = False
-        """Whether somebody waits for what is read: then there is no pause between two readings."""
+        self.awaits_more: Callable[[], bool] | None = None
+        """Says whether the kubelet has yet to tell of an Allocate; then it is asked again soon. None: nobody waits for it, so
+        that there is a pause between two readings."""
         self._socket = socket
         self._executor = executor
         self._on_read = on_read
@@ -57,10 +59,11 @@ class HolderWatch:
             self._on_read()
             if self.holders != before:
                 self._on_change()
-            if not self.is_awaited:
+            if self.awaits_more is None:
                 await asyncio.sleep(PAUSE_SECONDS)
+            seconds = AGAIN_SECONDS if self.awaits_more is not None and self.awaits_more() else POLL_SECONDS
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS):
+                async with asyncio.timeout(seconds):
                     await self._allocated.wait()
             await asyncio.sleep(AFTER_ALLOCATE_SECONDS)
             # In this order: an Allocate in between is told again rather than lost.

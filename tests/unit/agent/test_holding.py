@@ -106,3 +106,14 @@ async def test_kubelet_that_does_not_answer(asked: Asked) -> None:
 
     assert [found.pod for found in asked.watch.holders] == ["a"]
     assert not asked.watch.is_current
+
+
+async def test_asked_again_until_it_tells(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a scheduler waits for it, a kubelet that has not written down an Allocate yet is asked again soon."""
+    monkeypatch.setattr(holding, "AGAIN_SECONDS", 0.01)
+    asked.watch.awaits_more = lambda: asked.times < 4
+    async with asked.watching():
+        while asked.times < 4:
+            await asked.next_reading()
+
+    assert asked.times == 4

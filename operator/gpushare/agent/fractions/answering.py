@@ -82,6 +82,11 @@ class FractionAnswers:
         """Number of the fresh list that is wanted now."""
         return self._wanted
 
+    @property
+    def awaits_kubelet(self) -> bool:
+        """Whether the kubelet has yet to tell who has got what was answered."""
+        return self._flight.awaits_kubelet
+
     def prefer(self, pool: Pool, request: PreferenceRequest) -> Sequence[str]:
         """The ids of the GPUs that the scheduler decided on, for the container that is next.
 

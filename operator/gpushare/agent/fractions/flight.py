@@ -69,6 +69,11 @@ class Flight:
         """Where it is not what was decided."""
         self._given: list[_Given] = []
 
+    @property
+    def awaits_kubelet(self) -> bool:
+        """Whether an Allocate was answered, and nobody has told yet whose it was."""
+        return bool(self._given)
+
     def see_all(self, pods: Iterable[BoundPod], version: int) -> None:
         """Everything that is there at a version of the cluster; what is not among it has gone, unless it came later."""
         found = {pod.uid: pod for pod in pods}

@@ -89,7 +89,7 @@ class Fractions:
     async def end(self) -> None:
         """Ends what runs beside."""
         self.answers, self._missing = None, ""
-        self._around.holders.is_awaited = False
+        self._around.holders.awaits_more = None
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -110,8 +110,6 @@ class Fractions:
 
     def _begin(self, mode: FractionMode) -> None:
         around = self._around
-        # The scheduler waits for what the kubelet tells.
-        around.holders.is_awaited = True
         answers = FractionAnswers(
             mode,
             refresh=self._refresh,
@@ -125,6 +123,8 @@ class Fractions:
         if mode.isolation is Isolation.HAMI_CORE:
             works.append(self._look_for_library)
         self.answers = answers
+        # The scheduler waits for what the kubelet tells.
+        around.holders.awaits_more = lambda: answers.awaits_kubelet
         self._task = asyncio.create_task(_all(works, around.log), name="fractions")
 
     def _refresh(self) -> None:
