@@ -24,7 +24,7 @@ from gpushare.nvml.port import Event
 from gpushare.render.templates import render
 from gpushare.sandbox.apiserver.server import ApiServer, Settings
 from gpushare.sharing.responses import ContainerAnswer
-from support.agents import GPU, Machine, machine
+from support.agents import GPU, Machine, machine, until_logged
 from support.bound_pods import asking
 
 NODE = "gpu01"
@@ -380,6 +380,18 @@ async def test_library_is_missing(cluster: Cluster, node: Machine) -> None:
         "/etc/ld.so.preload",
     ]
     assert all((node.root / mount.host_path.lstrip("/")).exists() for mount in answer.mounts)
+
+
+async def test_without_a_cluster(node: Machine, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody could say what was decided: the node shows 0 rather than fail every pod."""
+    caplog.set_level("INFO", "agent")
+    node.configure(HAMI)
+    async with node.with_config():
+        await node.kubelet.until(lambda: node.kubelet.total(GPU) == 0)
+        await until_logged(caplog, "configuration in force")
+
+    [record] = [record for record in caplog.records if record.message == "configuration in force"]
+    assert "this agent knows no cluster" in str(record.__dict__["warnings"])
 
 
 async def test_agent_that_may_not_see_pods(cluster: Cluster) -> None:

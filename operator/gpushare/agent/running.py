@@ -172,6 +172,10 @@ class Agent:
             fractions = self._need_fractions(self._cluster)
             decision = await fractions.apply(decision, inventory)
             self._answering.fractions = fractions.answers
+        elif decision.fractions is not None:
+            from gpushare.agent.fractions.withholding import NO_CLUSTER, withhold
+
+            decision = withhold(decision, NO_CLUSTER)
         self._answering.options = decision.responses
         await self._pools.apply(await self._mps.offerable(decision.pools))
         return decision

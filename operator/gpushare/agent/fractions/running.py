@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from gpushare import names
@@ -16,6 +16,7 @@ from gpushare.agent.fractions.answering import FractionAnswers
 from gpushare.agent.fractions.flight import Entry
 from gpushare.agent.fractions.following import PodFollower
 from gpushare.agent.fractions.reporting import Holdings, build_holdings
+from gpushare.agent.fractions.withholding import withhold
 from gpushare.agent.holding import HolderWatch
 from gpushare.agent.keeping import keep
 from gpushare.domain import manifests
@@ -23,8 +24,6 @@ from gpushare.domain.devices import Inventory
 from gpushare.domain.events import EventNote, EventType
 from gpushare.domain.fractions import FractionMode, Isolation
 from gpushare.domain.manifests import ObjectKey
-from gpushare.domain.pools import Pool
-from gpushare.errors import Problem
 from gpushare.host.hami_core import HamiCore
 from gpushare.kube.cluster import Cluster
 from gpushare.kube.events import EventPoster, Source
@@ -81,10 +80,7 @@ class Fractions:
             self.answers.gpus = {gpu.uuid: gpu for gpu in inventory.gpus}
         if mode.isolation is Isolation.HAMI_CORE:
             self._missing = await self._in_thread(self._around.library.look)
-        if not self._missing:
-            return decision
-        note = Problem(path="gpushare.isolation", message=f"no fraction is given out: {self._missing}")
-        return replace(decision, pools=_emptied(decision.pools), notes=(*decision.notes, note))
+        return withhold(decision, self._missing, path="gpushare.isolation") if self._missing else decision
 
     async def end(self) -> None:
         """Ends what runs beside."""
@@ -177,7 +173,3 @@ async def _all(works: Sequence[Callable[[], Awaitable[None]]], log: logging.Logg
     async with asyncio.TaskGroup() as group:
         for work in works:
             group.create_task(keep(work, log))
-
-
-def _emptied(pools: Mapping[str, Pool]) -> Mapping[str, Pool]:
-    return {name: replace(pool, shares=()) if pool.fractions is not None else pool for name, pool in pools.items()}
