@@ -18,7 +18,7 @@ from gpushare.domain import manifests
 from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.api import Answer
 from gpushare.sandbox.apiserver.requests import Request, Response
-from support.clusters import IMAGE, NAMESPACE, GpuCluster
+from support.clusters import IMAGE, NAMESPACE, GpuCluster, prometheus_kind
 from support.snapshots import time_slicing
 
 GPU_CLUSTERS = {
@@ -74,6 +74,26 @@ async def test_kinds_come_late(cluster: GpuCluster) -> None:
         await cluster.apply_policy()
 
         await cluster.until_config("gpu01", reason="none")
+
+
+async def test_kind_that_may_be_absent(cluster: GpuCluster) -> None:
+    """Where Prometheus is told by objects what to read, the next look finds out; and also when that kind is gone again."""
+    monitor = (manifests.SERVICE_MONITOR, names.SERVICE_DEVICE_PLUGIN, NAMESPACE)
+    async with cluster.controller("--resync-seconds=0.3"):
+        await cluster.apply_policy()
+        await cluster.until_condition("Ready", "False")
+        kind = await cluster.admin.create(prometheus_kind())
+        await cluster.until("ServiceMonitor", lambda: cluster.admin.get(*monitor))
+
+        await cluster.admin.delete(manifests.CUSTOM_RESOURCE_DEFINITION, kind["metadata"]["name"])
+        await cluster.until_config("gpu01")
+        await cluster.roll_out()
+        await cluster.run_agent("gpu01")
+        await cluster.until_condition("Ready", "True")
+        await cluster.quiet()
+        cluster.writes.clear()
+        await asyncio.sleep(1)
+        assert [write for write in cluster.writes if "/leases" not in write] == []
 
 
 async def test_no_server_at_the_start(cluster: GpuCluster) -> None:

@@ -17,6 +17,7 @@ from gpushare.render.templates import render
 from gpushare.sandbox.apiserver.access.authorization import Authorizer, Decision
 from gpushare.sandbox.apiserver.requests import Target, User
 from gpushare.sandbox.app import Options, Sandbox
+from support.clusters import prometheus_kind
 from support.snapshots import NOW, SETTINGS, snapshot, time_slicing
 
 NAMESPACE = SETTINGS.namespace
@@ -167,26 +168,6 @@ async def test_rights_are_used(requests: Requests) -> None:
     assert requests.refused == []
     assert controller - asked(requests, CONTROLLER) == OF_OPENSHIFT
     assert agent - asked(requests, AGENT) == OF_OPENSHIFT & agent
-
-
-def prometheus_kind() -> Manifest:
-    """As the Prometheus operator brings it, but for its schema."""
-    kind = manifests.SERVICE_MONITOR
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    definition = manifests.CUSTOM_RESOURCE_DEFINITION
-    return {
-        "apiVersion": definition.api_version,
-        "kind": definition.kind,
-        "metadata": {"name": f"{kind.plural}.{kind.group}"},
-        "spec": {
-            "group": kind.group,
-            "scope": "Namespaced",
-            "names": {"kind": kind.kind, "plural": kind.plural},
-            "versions": [
-                {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-            ],
-        },
-    }
 
 
 def asked(requests: Requests, user: str) -> set[Right]:

@@ -270,3 +270,23 @@ def _credentials(server: ApiServer, folder: Path, user: str):
     path = folder / f"{user}.yaml"
     path.write_text(yaml.safe_dump(server.kubeconfig(user)))
     return from_kubeconfig(path)
+
+
+def prometheus_kind() -> dict[str, Any]:
+    """As the Prometheus operator brings it, but for its schema."""
+    kind = manifests.SERVICE_MONITOR
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    definition = manifests.CUSTOM_RESOURCE_DEFINITION
+    return {
+        "apiVersion": definition.api_version,
+        "kind": definition.kind,
+        "metadata": {"name": f"{kind.plural}.{kind.group}"},
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {"kind": kind.kind, "plural": kind.plural},
+            "versions": [
+                {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+            ],
+        },
+    }

@@ -88,6 +88,8 @@ class Syncing:
             found = (await self._cluster.list(LISTED.kind, namespace, labels=LISTED.labels)).items
         except ClusterRefused as error:
             if error.code in _ABSENT:
+                # With the kind, its objects are gone.
+                self._store.drop_others(LISTED.kind, frozenset(), since)
                 return False
             raise
         for manifest in found:
