@@ -21,7 +21,9 @@ from gpushare.plan.shrinking import find_shrinking
 from gpushare.plan.validation import strategy_of
 from gpushare.sharing.building import Built, build_pools
 
-_SHARING: Final = re.compile(r".*(?:\.replicas|\.sharing-strategy|\.product|/mps\.capable|/mig\.strategy|/gpu\.fractions|\.isolation)")
+_SHARING: Final = re.compile(
+    r".*(?:\.replicas|\.sharing-strategy|\.product|/mps\.capable|/mig\.strategy|/gpu\.fractions|\.isolation)"
+)
 """Labels that follow from the configuration and from what agents tell of GPUs, and from nothing else."""
 _UNTOLD: Final = re.compile(r".*\.(?:multiprocessors|slices\..*|engines\..*)")
 """Labels about what agents do not tell of."""
