@@ -6,7 +6,9 @@ import asyncio
 import base64
 import json
 import logging
+import ssl
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from gpushare.kube.credentials import Credentials
 from gpushare.kube.lean import LeanCluster
 from gpushare.sandbox.apiserver.server import ApiServer, Settings
 from gpushare.sandbox.tour import engine
-from gpushare.serving.certificates import Authority
+from gpushare.serving import certificates
+from gpushare.serving.certificates import YEAR, Authority
 from gpushare.serving.http import HttpServer, Request, Response
 
 LOG = logging.getLogger("test")
@@ -45,14 +48,18 @@ class Hook:
     def __init__(self) -> None:
         self.authority = Authority.create("hooks")
         self.server = HttpServer(self._answer, LOG)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.show(HOST, "127.0.0.1")
         self.port = 0
         self.status = 200
         self.pause = 0.0
 
     async def start(self) -> None:
-        self.port = await self.server.start(
-            "127.0.0.1", 0, tls=self.authority.server_context("hook", [HOST, "127.0.0.1"])
-        )
+        self.port = await self.server.start("127.0.0.1", 0, tls=self.context)
+
+    def show(self, *hosts: str, life: timedelta = YEAR) -> None:
+        """Shows a certificate for these hosts to whoever connects from now on."""
+        certificates.load_into(self.context, self.authority.issue("hook", hosts, life=life))
 
     async def _answer(self, request: Request) -> Response:
         asked = json.loads(request.body)["request"]
@@ -162,3 +169,32 @@ async def test_url(cluster: LeanCluster, hook: Hook) -> None:
     assert "an error on the server" in await refused(cluster)
     await hook.server.stop()
     assert f"{said}dial tcp 127.0.0.1:{hook.port}: connect: connection refused" in await refused(cluster)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "life", "words"),
+    [
+        pytest.param(
+            ("127.0.0.1",), timedelta(minutes=-1), "certificate has expired or is not yet valid", id="expired"
+        ),
+        pytest.param(("elsewhere",), YEAR, "certificate is not valid for the host", id="for another host"),
+    ],
+)
+async def test_bad_certificate(
+    cluster: LeanCluster, hook: Hook, hosts: tuple[str, ...], life: timedelta, words: str
+) -> None:
+    """A certificate that cannot be trusted stops the request, with the reason."""
+    hook.show(*hosts, life=life)
+    await register(cluster, hook.authority, url=f"https://127.0.0.1:{hook.port}/check")
+
+    assert f"tls: failed to verify certificate: x509: {words}" in await refused(cluster)
+
+
+async def test_connections_are_kept(cluster: LeanCluster, hook: Hook) -> None:
+    """Many calls take one handshake."""
+    await register(cluster, hook.authority, url=f"https://127.0.0.1:{hook.port}/check")
+
+    for number in range(3):
+        await cluster.create(config_map(f"good-{number}"))
+
+    assert len(hook.server._connections) == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,25 +53,32 @@ class Caller:
         config, seconds = webhook["clientConfig"], int(webhook["timeoutSeconds"])
         target = self._target(config, seconds)
         try:
-            context = _context_of(config)
-            async with (
-                asyncio.timeout(seconds),
-                self.session.post(
-                    target.address,
-                    data=encode(review),
-                    headers={"Content-Type": "application/json", "Accept": "application/json"},
-                    ssl=context,
-                    server_hostname=target.host,
-                ) as answer,
-            ):
-                body = await answer.read()
+            async with asyncio.timeout(seconds):
+                status, body = await self._post(target, _context_of(config.get("caBundle") or ""), encode(review))
         except TimeoutError:
             raise _failed(target.url, "context deadline exceeded") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _failed(target.url, _words_of(error)) from error
-        if answer.status >= 300:
-            raise CallFailed(f"failed to call webhook: {_refused(answer.status, body)}")
+        if status >= 300:
+            raise CallFailed(f"failed to call webhook: {_refused(status, body)}")
         return body
+
+    async def _post(self, target: _Target, context: ssl.SSLContext, body: bytes) -> tuple[int, bytes]:
+        for is_last in (False, True):
+            try:
+                async with self.session.post(
+                    target.address,
+                    data=body,
+                    headers={"Content-Type": "application/json", "Accept": "application/json"},
+                    ssl=context,
+                    server_hostname=target.host,
+                ) as answer:
+                    return answer.status, await answer.read()
+            except aiohttp.ServerDisconnectedError:
+                # A connection that was kept may have been closed meanwhile; a new one tells.
+                if is_last:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     def _target(self, config: Mapping[str, Any], seconds: int) -> _Target:
         wait = f"?timeout={seconds}s"
@@ -90,8 +98,9 @@ class Caller:
         return _Target(url=url, address=f"https://{address}{path}{wait}", host=host)
 
 
-def _context_of(config: Mapping[str, Any]) -> ssl.SSLContext:
-    bundle = config.get("caBundle")
+@functools.lru_cache(maxsize=16)
+def _context_of(bundle: str) -> ssl.SSLContext:
+    """One for all calls with the same trust: connections are kept open by it."""
     return ssl.create_default_context(cadata=base64.b64decode(bundle).decode() if bundle else None)
 
 
