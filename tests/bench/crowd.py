@@ -80,12 +80,12 @@ class Crowd:
         return found
 
     @contextlib.asynccontextmanager
-    async def controller(self) -> AsyncIterator[Controller]:
-        """The controller as a process."""
+    async def controller(self, *flags: str) -> AsyncIterator[Controller]:
+        """The controller as a process, with more flags than it needs."""
         log = (self._folder / "controller.log").open("ab")
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "gpushare", "controller", "--kubeconfig", str(self.cluster.write_kubeconfig())),
-            *("--metrics-port", "0", "--namespace", NAMESPACE),
+            *("--metrics-port", "0", "--namespace", NAMESPACE, *flags),
             env={names.ENV_DEVICE_PLUGIN_IMAGE: IMAGE, names.ENV_POD_NAME: "bench"},
             stderr=log,
         )
@@ -184,11 +184,13 @@ def _node(name: str) -> dict[str, Any]:
         {"names": [f"registry.example/team/image-{number:02}@sha256:{number:064x}"], "sizeBytes": 10**9}
         for number in range(50)
     ]
+    # As its kubelet writes it; the shares never change in number here.
+    amounts = {"cpu": "96", "memory": "1056279696Ki", "pods": "110", names.RESOURCE_GPU: "32"}
     body = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels},
-        "status": {"images": images, "capacity": {"cpu": "96", "memory": "1056279696Ki", "pods": "110"}},
+        "status": {"images": images, "capacity": amounts, "allocatable": amounts},
     }
     missing = NODE_BYTES - len(json.dumps(body)) - 2000  # what the server adds, managed fields above all
     body["metadata"]["annotations"] = {"example.com/filler": "x" * max(missing, 0)}
