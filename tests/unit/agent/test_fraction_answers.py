@@ -193,8 +193,9 @@ def test_api_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(answering, "PATIENCE_SECONDS", 0.05)
     desk = Desk()
     desk.is_silent = True
+    with pytest.raises(RequestRefused, match="cannot be listed: the API server does not answer"):
+        desk.allocate(slot(0))
     desk.answers.trouble = "no route to host"
-
     with pytest.raises(RequestRefused, match="cannot be listed: no route to host"):
         desk.allocate(slot(0))
 

@@ -133,10 +133,11 @@ class FractionAnswers:
             try:
                 return self._flight.find(size)
             except RequestRefused as refusal:
-                remaining = deadline - time.monotonic()
-                if (wanted and self._listed >= wanted) or remaining <= 0:
-                    trouble = f" (the pods of this node cannot be listed: {self.trouble})" if self.trouble else ""
-                    raise RequestRefused(f'invalid request for "{pool.resource}": {refusal}{trouble}') from None
+                remaining, is_fresh = deadline - time.monotonic(), bool(wanted) and self._listed >= wanted
+                if is_fresh or remaining <= 0:
+                    trouble = self.trouble or ("" if is_fresh else "the API server does not answer")
+                    known = f" (the pods of this node cannot be listed: {trouble})" if trouble else ""
+                    raise RequestRefused(f'invalid request for "{pool.resource}": {refusal}{known}') from None
             if not wanted:
                 self._wanted += 1
                 wanted = self._wanted
