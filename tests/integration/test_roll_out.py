@@ -155,6 +155,35 @@ async def test_stop_on_refusal(person: Person) -> None:
     await person.until_shares(gpu01="12", gpu02="12", gpu03="12")
 
 
+def pod(number: int) -> dict[str, Any]:
+    """One share of gpu01."""
+    container = {"name": "c", "image": "cuda", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    spec = {"nodeSelector": {"kubernetes.io/hostname": "gpu01"}, "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"user-{number}"}, "spec": spec}
+
+
+@pytest.mark.timeout(180)
+async def test_shrinking(person: Person) -> None:
+    """A node that refuses to shrink is named on the policy with the pods, and follows when enough of them are gone."""
+    pods = [pod(number) for number in range(6)]
+    await person.typed("apply", "-n", "default", "-f", "-", typed=yaml.safe_dump_all(pods))
+    await person.typed("wait", "-n", "default", "--for=condition=Ready", "pods", "--all", f"--timeout={PATIENCE:.0f}s")
+
+    await person.share("version: v1\ngpushare: {onShrink: refuse}\n")
+    said = await person.until_said(
+        "applied on 2 of 3 GPU nodes (1 refused)", "in use by default/user-0, default/user-1"
+    )
+    assert (
+        'gpu01 cannot run "any" and keeps what was there: gpushare.onShrink: 6 of nvidia.com/gpu are in use by ' in said
+    )
+    assert "and 1 more and only 4 would be left; delete pods first" in said
+    assert await person.shown() == {"gpu01": "8", "gpu02": "4", "gpu03": "4"}
+
+    await person.typed("delete", "pod", "-n", "default", "user-0", "user-1")
+    await person.until_shares(gpu01="4")
+    await person.until_said("applied on 3 of 3 GPU nodes: any")
+
+
 @pytest.mark.timeout(180)
 async def test_capacity(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Node that goes on showing something else is named with both numbers, on policy, GPUNode and in an Event."""
