@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from gpushare.domain.manifests import Manifest
@@ -39,6 +39,8 @@ class Room:
         return self.allocatable.get(resource, 0) - self.used.get(resource, 0)
 
 
-def build_rooms(nodes: Iterable[Manifest]) -> dict[str, Room]:
-    """Empty rooms, by node name."""
-    return {node["metadata"]["name"]: Room(node, amounts.allocatable(node)) for node in nodes}
+def build_rooms(
+    nodes: Iterable[Manifest], read: Callable[[Manifest], Amounts] = amounts.allocatable
+) -> dict[str, Room]:
+    """Empty rooms, by node name. `read`: what a node offers, for a caller that remembers it."""
+    return {node["metadata"]["name"]: Room(node, read(node)) for node in nodes}

@@ -19,6 +19,8 @@ class Standing:
         self._assumed: dict[str, str] = {}
         """Node names by uid of pods that are being bound: their room is taken before the watch says so."""
         self._asked: dict[str, Amounts] = {}
+        self._allocatable: dict[str, tuple[str, Amounts]] = {}
+        """By node name, with the version of the Node: texts take longer to read than all else."""
         self.pods.listen(self._see)
 
     def requested(self, pod: Manifest) -> Amounts:
@@ -42,12 +44,19 @@ class Standing:
 
     def build_rooms(self) -> dict[str, Room]:
         """What is left on each node, by its name."""
-        cluster = rooms.build_rooms(self.nodes)
+        cluster = rooms.build_rooms(self.nodes, self._allocatable_of)
         for name, tenants in self.tenants().items():
             if name in cluster:
                 for pod, asked in tenants:
                     cluster[name].take(pod, asked)
         return cluster
+
+    def _allocatable_of(self, node: Manifest) -> Amounts:
+        name, version = node["metadata"]["name"], node["metadata"]["resourceVersion"]
+        known = self._allocatable.get(name)
+        if known is None or known[0] != version:
+            known = self._allocatable[name] = (version, amounts.allocatable(node))
+        return known[1]
 
     def tenants(self) -> dict[str, list[tuple[Manifest, Amounts]]]:
         """The pods of each node that take from it, with what they take."""
