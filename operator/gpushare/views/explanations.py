@@ -208,7 +208,7 @@ def _waiting(picture: PodPicture) -> Iterator[tuple[str, str]]:
     yield "scheduler", str(spec.get("schedulerName", "default-scheduler"))
     said = next((each for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"), None)
     if said is None:
-        yield "why it waits", "no scheduler has looked at it yet: does one of that name run?"
+        yield "why it waits", "no scheduler has said anything yet: it is just being placed, or none of that name runs"
     else:
         yield "why it waits", f"{said.get('reason', '')}: {said.get('message', '')}"
 
