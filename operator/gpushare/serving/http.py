@@ -66,13 +66,14 @@ class HttpServer:
         self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
-        """Listens and returns the port, which the system chooses where it is 0.
+        """Listens and returns the port (that of IPv4, where there are two), which the system chooses where it is 0.
 
         Raises:
             OSError: the address cannot be had.
         """
         self._server = await asyncio.start_server(self._connected, host, port, ssl=tls)
-        return int(self._server.sockets[0].getsockname()[1])
+        # In any order; and where the system chooses, those of IPv4 and IPv6 differ.
+        return int(min(self._server.sockets, key=lambda each: each.family).getsockname()[1])
 
     async def stop(self) -> None:
         """Ends every connection and stops listening. Safe to call twice."""
