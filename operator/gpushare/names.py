@@ -154,7 +154,7 @@ LEASE: Final = "gpushare-controller"
 LEASE_NVIDIA_OPERATOR: Final = "53822513.nvidia.com"
 """Held and renewed by NVIDIA's operator as long as it works."""
 LEASE_SCHEDULER: Final = "gpushare-scheduler"
-SECRET_SCHEDULER: Final = "gpushare-scheduler-tls"
+SECRET_SCHEDULER: Final = "gpushare-scheduler-tls"  # noqa: S105 - the name of a Secret
 
 # Environment of the processes.
 ENV_NODE_NAME: Final = "NODE_NAME"
