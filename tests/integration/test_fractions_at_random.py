@@ -79,21 +79,26 @@ class Mixture:
                     await asyncio.sleep(0.1)
 
     async def disturb(self, times: int) -> int:
-        """Deletes pods, and restarts the scheduler now and then. Returns how many pods it has deleted."""
+        """Deletes pods, and restarts scheduler, agents and kubelets now and then. Returns how many pods it has deleted."""
         deleted = 0
         for turn in range(times):
             await asyncio.sleep(0.3)
             alive = [found["metadata"]["name"] for found in await self.pods()]
             for name in self._dice.sample(alive, min(2, len(alive))):
                 deleted += await self._cluster.delete(manifests.POD, name, "default")
-            if turn % 5 == 2:
-                await self._restart_scheduler()
+            if turn % 4 == 1:
+                await self._restart(names.SCHEDULER)
+            if turn % 4 == 2:
+                await self._restart(names.DAEMONSET_DEVICE_PLUGIN)
+            if turn % 4 == 3:
+                assert self._sandbox.fleet is not None
+                await self._dice.choice([*self._sandbox.fleet.nodes.values()]).restart()
         return deleted
 
-    async def _restart_scheduler(self) -> None:
-        found = await self._cluster.list(manifests.POD, NAMESPACE, labels=f"app={names.SCHEDULER}")
-        for each in found.items:
-            await self._cluster.delete(manifests.POD, each["metadata"]["name"], NAMESPACE)
+    async def _restart(self, app: str) -> None:
+        found = await self._cluster.list(manifests.POD, NAMESPACE, labels=f"app={app}")
+        if found.items:
+            await self._cluster.delete(manifests.POD, self._dice.choice(found.items)["metadata"]["name"], NAMESPACE)
 
     async def pods(self) -> list[Manifest]:
         """Ours."""
@@ -167,7 +172,7 @@ def _decision_of(found: Manifest) -> dict[str, tuple[Any, ...]]:
 
 @pytest.mark.timeout(200)
 async def test_a_mixture() -> None:
-    """No pod fails, none is left waiting that fits, and nobody has more than there is."""
+    """None is left waiting that fits, nobody has more than there is, and only a kubelet without its agent refuses pods."""
     async with Sandbox(Options(nodes=NODES + 1)) as sandbox:
         mixture = Mixture(sandbox)
         await mixture.prepare()
@@ -178,12 +183,13 @@ async def test_a_mixture() -> None:
         left = PODS - deleted
 
         async def all_run() -> bool:
-            phases = Counter(found["status"].get("phase") for found in await mixture.pods())
+            pods = await mixture.pods()
             assert not watching.done(), watching.exception()
-            assert not phases["Failed"], [
-                found for found in await mixture.pods() if found["status"]["phase"] == "Failed"
-            ]
-            return phases == {"Running": left}
+            failed = [found["status"] for found in pods if found["status"].get("phase") == "Failed"]
+            assert all(status["reason"] == "UnexpectedAdmissionError" for status in failed), failed
+            assert len(failed) <= PODS // 8, failed
+            running = sum(found["status"].get("phase") == "Running" for found in pods)
+            return running == left - len(failed)
 
         await mixture.until(all_run)
 
