@@ -56,6 +56,8 @@ class Wanted:
     labels: Mapping[str, str]
     opted_out: frozenset[str] = frozenset()
     """Components to remember as opted out."""
+    is_blinking: bool = False
+    """Without the labels of discovery: who takes labels from the node now does so for that, and once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ class NodeLabels:
     claimed: tuple[str, ...] = ()
     """Keys that are not ours yet, or no longer."""
     is_known: bool = False
-    """Something on the Node is ours already: what is claimed now may have been taken from us."""
+    """Something on the Node is ours already, and nothing explains why not all: what is claimed was taken from us."""
     force: bool = False
     """A fact is written over somebody else's. Then `resource_version` must go into the patch, so that an opt-out that
     was written since the snapshot is a conflict and not lost."""
@@ -116,7 +118,8 @@ def build_wanted(node: Node, policy: ClusterPolicy, gpu_node: GPUNode | None, si
     components = tuple(_components(node, policy, known))
     opted_out = optouts.remembered(node, sight, components)
     deployed = _deploy_labels(node, components, opted_out)
-    return Wanted(labels={**presence, **deployed, **_mig_config(node, policy, known), **facts}, opted_out=opted_out)
+    labels = {**presence, **deployed, **_mig_config(node, policy, known), **facts}
+    return Wanted(labels=labels, opted_out=opted_out, is_blinking=sight.missing)
 
 
 def _facts(node: Node, policy: ClusterPolicy, gpu_node: GPUNode | None) -> dict[str, str]:
@@ -230,7 +233,7 @@ def build_change(node: Node, wanted: Wanted, left: frozenset[str] = frozenset())
         opted_out=wanted.opted_out,
         removed=tuple(sorted(owned.keys() - labels.keys())),
         claimed=claimed,
-        is_known=bool(owned),
+        is_known=bool(owned) and not wanted.is_blinking,
         force=force,
         resource_version=node.resource_version if force else "",
     )

@@ -147,11 +147,15 @@ def test_look(found: Node, gpu_node: GPUNode | None, expected: tuple[bool, bool,
 
 
 def test_what_others_made_of_it_is_not_overruled() -> None:
-    """NVIDIA's operator says `gpu.present=false` at once and takes all labels away: what the agent needs is put back, once."""
+    """NVIDIA's operator says `gpu.present=false` at once and takes its labels away: what the agent needs is put back, once."""
     [one] = running().nodes
-    wiped = replace(one, labels={PRESENT: "false"}, owned=frozenset(), writers={PRESENT: names.MANAGER_NVIDIA_OPERATOR})
+    writers = {PRESENT: names.MANAGER_NVIDIA_OPERATOR}
+    wiped = replace(one, labels={PRESENT: "false", **FACTS}, owned=frozenset(FACTS), writers=writers)
+    lost = replace(running(), nodes=(wiped,))
 
-    dark = after(replace(running(), nodes=(wiped,)), NOW)
+    [change] = build_plan(lost, NOW).node_labels
+    dark = after(lost, NOW)
 
+    assert not change.is_known, "that is no fight"
     assert (dark.nodes[0].labels[PRESENT], dark.nodes[0].labels[PLUGIN]) == ("false", "true")
     assert build_plan(dark, SOON).node_labels == ()
