@@ -216,7 +216,8 @@ def _member(arrival: _Arrival, held: str, now: str) -> Member:
     node, stored = seen.node, seen.stored
     if held and stored is not None and stored.config is not None:
         assignment = Assignment(config=stored.config, key=assignment.key)
-        progress = replace(progress, phase=Phase.HELD, text=held) if progress is not None else None
+        if progress is not None and not progress.remedy:  # an agent in trouble is what people have to hear of
+            progress = replace(progress, phase=Phase.HELD, text=held)
     config = assignment.config
     has_config = stored is not None and stored.config == config
     before = stored.status.conditions if stored is not None else ()

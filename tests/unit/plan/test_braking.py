@@ -12,8 +12,19 @@ from gpushare.domain.gpunode import Config
 from gpushare.domain.selectors import Selector
 from gpushare.plan import braking
 from gpushare.plan.braking import Candidate
+from gpushare.plan.build import build_plan
 from gpushare.plan.rollouts import Phase, Progress
-from support.snapshots import SETTINGS
+from support.snapshots import (
+    NOW,
+    SETTINGS,
+    carry_out,
+    config_map,
+    node,
+    settle,
+    sharing_policy,
+    snapshot,
+    time_slicing,
+)
 
 OLD, NEW = Config(content="old"), Config(content="new")
 CANARY = replace(SETTINGS, canary=Selector.parse("pool=canary"))
@@ -128,3 +139,28 @@ def test_everybody_arrives(size: int, canary: bool) -> None:
         fleet |= {name: given_to(name, canary=each.canary) for name, each in fleet.items() if name not in held}
         rounds += 1
         assert rounds <= 8
+
+
+def test_on_the_policy() -> None:
+    """Held nodes are counted and named, their GPUNodes stay as they are; an agent in trouble is named as ever."""
+    nodes = (replace(node("gpu0"), canary=True), node("gpu1"), node("gpu2"))
+    start = snapshot(*nodes, policies=(sharing_policy("any"),), config_maps=(config_map(any=time_slicing(4)),))
+    settled, _ = settle(start)
+    down = tuple(replace(pod, ready=pod.node != "gpu2", trouble="CrashLoopBackOff") for pod in settled.agent_pods)
+    edited = replace(settled, settings=CANARY, config_maps=(config_map(any=time_slicing(8)),), agent_pods=down)
+
+    plan = build_plan(edited, NOW)
+
+    assert [spec.name for spec in plan.gpu_nodes] == ["gpu0"]
+    assert [item.name for item in plan.gpu_node_conditions] == ["gpu2"]
+    [status] = plan.policies
+    rolled_out = next(each for each in status.conditions if each.type == "RolledOut")
+    assert (rolled_out.status, rolled_out.reason) == ("False", "Held")
+    assert rolled_out.message == (
+        "applied on 0 of 3 GPU nodes (1 held back, 2 waiting); "
+        "gpu1 keeps what they have: until canary node gpu0 has applied what it was given; waiting for gpu0; "
+        "waiting for gpu2 (CrashLoopBackOff): kubectl logs -n gpu-operator agent-gpu2"
+    )
+
+    after = carry_out(replace(edited, agent_pods=settled.agent_pods), plan)
+    assert [spec.name for spec in build_plan(after, NOW).gpu_nodes] == ["gpu1", "gpu2"]
