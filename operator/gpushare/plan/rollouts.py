@@ -155,7 +155,10 @@ def summarise(nodes: Mapping[str, Progress]) -> Summary:
             else f"{wording.listed(who)} {_verb('stay', who)} unshared"
             for origin, who in kept.items()
         ),
-        held=tuple(f"{wording.listed(who)} {_verb('keep', who)} what they have: {text}" for text, who in held.items()),
+        held=tuple(
+            f"{wording.listed(who)} {_verb('keep', who)} what {'it has' if len(who) == 1 else 'they have'}: {text}"
+            for text, who in held.items()
+        ),
         others=", ".join(
             f"{count} {word}"
             for word, groups in (

@@ -158,7 +158,7 @@ def test_on_the_policy() -> None:
     assert (rolled_out.status, rolled_out.reason) == ("False", "Held")
     assert rolled_out.message == (
         "applied on 0 of 3 GPU nodes (1 held back, 2 waiting); "
-        "gpu1 keeps what they have: until canary node gpu0 has applied what it was given; waiting for gpu0; "
+        "gpu1 keeps what it has: until canary node gpu0 has applied what it was given; waiting for gpu0; "
         "waiting for gpu2 (CrashLoopBackOff): kubectl logs -n gpu-operator agent-gpu2"
     )
 
