@@ -24,6 +24,7 @@ from gpushare.scheduler.wire import BindCall
 
 _ANSWER_SECONDS: Final = 1.5
 """Kept back from what whoever asks waits, for the Binding itself."""
+_SHOWN: Final = 3
 _POST_SECONDS: Final = 4.0
 """A Binding that is not answered in that time may have been made or not; a leader that was replaced sends none later."""
 
@@ -77,11 +78,6 @@ class Binder:
         """By uid of the pod: the node, and the attempt."""
         self.counts = Counts()
 
-    @property
-    def running(self) -> frozenset[str]:
-        """Uids of the pods that are just being bound."""
-        return frozenset(self._running)
-
     async def bind(self, call: BindCall) -> None:
         """Binds a pod. Asked twice, it does so once: the second call waits for the first one's attempt, or finds it done.
 
@@ -124,13 +120,12 @@ class Binder:
             for uid, placed in self._books.pods.items()
             if placed.stage is Stage.RESERVED and uid not in self._running
         )
-        for uid in idle & doubtful:
-            placed = self._books.pods[uid]
+        for placed in [self._books.pods[uid] for uid in idle & doubtful]:
             pod = await self._cluster.get(manifests.POD, placed.name, placed.namespace)
-            if pod is not None and pod["metadata"]["uid"] == uid and pod["spec"].get("nodeName"):
+            if pod is not None and pod["metadata"]["uid"] == placed.uid and pod["spec"].get("nodeName"):
                 self._see(pod)
-            elif uid not in self._running:
-                self._books.release(uid)
+            elif placed.uid not in self._running:
+                self._books.release(placed.uid)
         return idle
 
     async def _bind(self, call: BindCall) -> None:
@@ -162,7 +157,10 @@ class Binder:
         try:
             await self._books.flights.wait(call.node, call.uid, ticket, deadline - _ANSWER_SECONDS)
         except TimeoutError:
-            raise Refused(f"{call.node} is still starting other pods with GPUs; this one is tried again") from None
+            ahead = sorted(str(self._books.pods[uid]) for uid in self._books.flights.aboard(call.node))
+            raise Refused(
+                f"{call.node} is still starting other pods with GPUs, {', '.join(ahead[:_SHOWN])}; this one is tried again"
+            ) from None
 
     def _decide(self, call: BindCall, request: PodRequest) -> Placed:
         state, before = self._books.nodes.get(call.node), self._books.pods.get(call.uid)
