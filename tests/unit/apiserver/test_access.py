@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.embedded_api import MERGE, EmbeddedApi
+from support.embedded_api import APPLY, MERGE, EmbeddedApi
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 AGENT = "system:serviceaccount:default:agent"
@@ -50,6 +50,20 @@ async def test_refusal(api: EmbeddedApi, method: str, path: str, message: str) -
     """The text names user, verb, resource, group and place."""
     code, status = await api.call(method, path, user="joe")
     assert (code, status["reason"], status["message"]) == (403, "Forbidden", message)
+
+
+async def test_apply_of_a_new_object(api: EmbeddedApi) -> None:
+    """Who may patch may not create: server-side apply of what is not there asks for both."""
+    path = "/api/v1/namespaces/default/configmaps/a?fieldManager=joe"
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}}
+    await allow(api, "joe", rule("configmaps", "patch"))
+
+    code, status = await api.call("PATCH", path, config, kind=APPLY, user="joe")
+    assert (code, status["reason"]) == (403, "Forbidden")
+    assert 'User "joe" cannot create resource "configmaps"' in status["message"]
+
+    await api.create("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}})
+    assert (await api.call("PATCH", path, config, kind=APPLY, user="joe"))[0] == 200
 
 
 async def test_missing_role(api: EmbeddedApi) -> None:

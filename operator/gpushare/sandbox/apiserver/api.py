@@ -75,6 +75,7 @@ class Api:
             store=self.store,
             writer=reviewed,
             deleter=deleter,
+            authorizer=self.authorizer,
             reviewer=Reviewer(self.authenticator, self.authorizer),
             subresources=Subresources(
                 store=self.store, writer=reviewed, deleter=deleter, authenticator=self.authenticator, fetch=fetch

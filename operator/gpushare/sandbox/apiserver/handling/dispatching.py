@@ -9,6 +9,7 @@ from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors, statuses
+from gpushare.sandbox.apiserver.access.authorization import Authorizer
 from gpushare.sandbox.apiserver.access.reviews import Reviewer
 from gpushare.sandbox.apiserver.handling import watching
 from gpushare.sandbox.apiserver.handling.deleting import DeleteOptions, Deleter
@@ -42,6 +43,7 @@ class Objects:
     store: Store
     writer: Reviewed
     deleter: Deleter
+    authorizer: Authorizer
     reviewer: Reviewer
     subresources: Subresources
 
@@ -155,6 +157,8 @@ class Objects:
             raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
         config = bodies.read_applied(request, resource, target.name)
         place = (_place(resource, target), target.name)
+        if not write.subresource and self.store.get(resource.key, *place) is None:
+            self.authorizer.check(write.user, replace(target, verb="create"))  # another right than to change it
         record, created = await self.writer.apply(resource, place, config, write, force=bool(request.flag("force")))
         return presenting.one(resource, record, request, 201 if created else 200, write.warnings)
 
