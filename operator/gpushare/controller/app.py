@@ -15,7 +15,7 @@ from gpushare.controller import options as options_
 from gpushare.controller.options import Options
 from gpushare.errors import UsageError
 from gpushare.kube.placing import find_place
-from gpushare.serving.processes import WRONG_USAGE, Command, Signals
+from gpushare.serving.processes import WRONG_USAGE, Command, Signals, run_until
 
 _COMMAND = Command(name="controller", usage=options_.help_text)
 
@@ -47,14 +47,5 @@ async def run(
 
     identity = options.identity or f"gpushare-{uuid.uuid4().hex[:12]}"
     controller = Controller(options, credentials, namespace, identity, log)
-    working = asyncio.create_task(controller.run())
-    stopping = asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (working, stopping):
-            task.cancel()
-        await asyncio.wait({working, stopping})
-    if not working.cancelled() and (failure := working.exception()) is not None:
-        raise failure
+    await run_until(controller.run(), stop)
     return 0

@@ -5,20 +5,20 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from gpushare import names
 from gpushare.controller.cleaning import Cleaning
 from gpushare.errors import UsageError
 from gpushare.kube.lean import LeanCluster
 from gpushare.kube.placing import find_place
-from gpushare.serving.processes import WRONG_USAGE, Command, Signals
+from gpushare.serving.arguments import Arguments
+from gpushare.serving.processes import WRONG_USAGE, Command, Signals, run_until
 
 _FAILED: Final = 1
 _ABOUT: Final = """\
@@ -41,25 +41,13 @@ class CleanupOptions:
     timeout_seconds: float = 60.0
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (gpushare cleanup --help lists what there is)")
-
-
-def _build_parser() -> _Parser:
-    parser = _Parser(
-        prog="gpushare cleanup",
-        add_help=False,
-        allow_abbrev=False,
-        description=_ABOUT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _build_parser() -> Arguments:
+    parser = Arguments("cleanup", about=_ABOUT)
     add = parser.add_argument
     add("--namespace", metavar="NAME", default="", help=f"the operator's namespace (default: ${names.ENV_NAMESPACE})")
-    add("--kubeconfig", metavar="FILE", type=Path, help="reach the cluster by this file (default: as a pod does)")
-    add("--context", metavar="NAME", default="", help="context of the kubeconfig (default: its current one)")
+    parser.add_cluster()
     add("--timeout-seconds", metavar="N", type=float, default=60.0, help="give up after this time (default: 60)")
-    add("-h", "--help", action="store_true", help="print this text")
+    parser.add_help_flag()
     return parser
 
 
@@ -109,18 +97,11 @@ async def run(
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
         return WRONG_USAGE
     cleaning = Cleaning(cluster, namespace, log)
-    working, stopping = asyncio.create_task(cleaning.run()), asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait({working, stopping}, timeout=options.timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
-        is_clean = working.done()
+        is_clean = await run_until(cleaning.run(), stop, seconds=options.timeout_seconds)
     finally:
-        for task in (working, stopping):
-            task.cancel()
-        await asyncio.wait({working, stopping})
         await cluster.close()
-    if is_clean:
-        working.result()  # or a defect of ours is raised
-    else:
+    if not is_clean:
         log.error("something is left", extra={"left": cleaning.remainder})
         return _FAILED
     log.info("nothing of ours is left", extra={"namespace": namespace})

@@ -5,23 +5,23 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
-from gpushare.errors import ClusterUnavailable, Conflict, GpuShareError, UsageError
+from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict, UsageError
 from gpushare.kube import credentials
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.cluster import Cluster
 from gpushare.kube.lean import LeanCluster
 from gpushare.render import templates
-from gpushare.serving.processes import WRONG_USAGE, Command, Signals
+from gpushare.serving.arguments import Arguments
+from gpushare.serving.processes import WRONG_USAGE, Command, Signals, run_until
 
 _FAILED: Final = 1
 _ABOUT: Final = """\
@@ -41,24 +41,12 @@ class DefinitionsOptions:
     timeout_seconds: float = 60.0
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (gpushare crds --help lists what there is)")
-
-
-def _build_parser() -> _Parser:
-    parser = _Parser(
-        prog="gpushare crds",
-        add_help=False,
-        allow_abbrev=False,
-        description=_ABOUT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _build_parser() -> Arguments:
+    parser = Arguments("crds", about=_ABOUT)
     add = parser.add_argument
-    add("--kubeconfig", metavar="FILE", type=Path, help="reach the cluster by this file (default: as a pod does)")
-    add("--context", metavar="NAME", default="", help="context of the kubeconfig (default: its current one)")
+    parser.add_cluster()
     add("--timeout-seconds", metavar="N", type=float, default=60.0, help="give up after this time (default: 60)")
-    add("-h", "--help", action="store_true", help="print this text")
+    parser.add_help_flag()
     return parser
 
 
@@ -103,21 +91,18 @@ async def run(
     except UsageError as error:
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
         return WRONG_USAGE
-    working, stopping = asyncio.create_task(upgrade(cluster, log)), asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait({working, stopping}, timeout=options.timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
-        is_done = working.done()
+        reason = (
+            "" if await run_until(upgrade(cluster, log), stop, seconds=options.timeout_seconds) else "the time is over"
+        )
+    except ClusterRefused as refused:
+        reason = str(refused)
     finally:
-        for task in (working, stopping):
-            task.cancel()
-        await asyncio.wait({working, stopping})
         await cluster.close()
-    if is_done and (failure := working.exception()) is None:
-        return 0
-    log.error("not all CRDs are up to date", extra={"reason": str(failure) if is_done else "the time is over"})
-    if is_done and not isinstance(failure, GpuShareError):
-        working.result()  # a defect of ours is raised
-    return _FAILED
+    if reason:
+        log.error("not all CRDs are up to date", extra={"reason": reason})
+        return _FAILED
+    return 0
 
 
 async def upgrade(cluster: Cluster, log: logging.Logger) -> None:

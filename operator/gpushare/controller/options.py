@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from gpushare import names
 from gpushare.domain.selectors import Selector
 from gpushare.errors import UsageError
 from gpushare.plan.snapshot import Settings
+from gpushare.serving.arguments import Arguments
 
 _NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -73,19 +72,11 @@ It runs as a Deployment in the operator's namespace, which gives it its rights. 
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (gpushare controller --help lists what there is)")
-
-
-def _build_parser() -> _Parser:
-    parser = _Parser(
-        prog="gpushare controller",
-        add_help=False,
-        allow_abbrev=False,
-        description=_ABOUT,
+def _build_parser() -> Arguments:
+    parser = Arguments(
+        "controller",
+        about=_ABOUT,
         epilog=f"{names.ENV_DEVICE_PLUGIN_IMAGE} in the environment is the image that the agents run.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--policy", metavar="NAME", default="", help="follow only this ClusterPolicy (default: the oldest)")
@@ -102,8 +93,7 @@ def _build_parser() -> _Parser:
         default="none",
         help="what isolates fractions on nodes whose labels ask for fractions (default: none)",
     )
-    add("--kubeconfig", metavar="FILE", type=Path, help="reach the cluster by this file (default: as a pod does)")
-    add("--context", metavar="NAME", default="", help="context of the kubeconfig (default: its current one)")
+    parser.add_cluster()
     add(
         "--leader-elect",
         choices=("true", "false"),
@@ -152,7 +142,7 @@ def _build_parser() -> _Parser:
         help="Secret of type kubernetes.io/tls with its certificate (default: one of its own, renewed by itself)",
     )
     add("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="the least that is logged")
-    add("-h", "--help", action="store_true", help="print this text")
+    parser.add_help_flag()
     return parser
 
 

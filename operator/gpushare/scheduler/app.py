@@ -22,7 +22,7 @@ from gpushare.scheduler import settings as settings_
 from gpushare.scheduler.mutating import AdmissionSettings
 from gpushare.scheduler.options import Options
 from gpushare.scheduler.running import Scheduler
-from gpushare.serving.processes import WRONG_USAGE, Command, Signals
+from gpushare.serving.processes import WRONG_USAGE, Command, Signals, run_until
 
 _COMMAND = Command(name="scheduler", usage=options_.help_text)
 
@@ -61,16 +61,7 @@ async def run(
         return WRONG_USAGE
     name = options.name or f"{names.SCHEDULER}-{uuid.uuid4().hex[:12]}"
     scheduler = Scheduler(options, settings, cluster, namespace, name, log)
-    working = asyncio.create_task(scheduler.run(settled))
-    stopping = asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (working, stopping):
-            task.cancel()
-        await asyncio.wait({working, stopping})
-    if not working.cancelled() and (failure := working.exception()) is not None:
-        raise failure
+    await run_until(scheduler.run(settled), stop)
     return 0
 
 

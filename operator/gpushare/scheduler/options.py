@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from gpushare import names
 from gpushare.errors import UsageError
+from gpushare.serving.arguments import Arguments
 
 _HIGHEST_PORT: Final = 65535
 _LEAST_SECONDS: Final = 5.0
@@ -54,26 +54,15 @@ with --namespace; `gpushare sandbox` runs it in a cluster of its own.
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (gpushare scheduler --help lists what there is)")
-
-
-def _build_parser() -> _Parser:
-    parser = _Parser(
-        prog="gpushare scheduler",
-        add_help=False,
-        allow_abbrev=False,
-        description=_ABOUT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _build_parser() -> Arguments:
+    parser = Arguments("scheduler", about=_ABOUT)
     _add_serving(parser)
     _add_placing(parser)
     _add_cluster(parser)
     return parser
 
 
-def _add_serving(parser: _Parser) -> None:
+def _add_serving(parser: Arguments) -> None:
     add = parser.add_argument
     add(
         "--port",
@@ -109,7 +98,7 @@ def _add_serving(parser: _Parser) -> None:
     add("--metrics-port", metavar="N", type=int, help="serve metrics and health on this port (default: not at all)")
 
 
-def _add_placing(parser: _Parser) -> None:
+def _add_placing(parser: Arguments) -> None:
     add = parser.add_argument
     add(
         "--scheduler-name",
@@ -127,11 +116,10 @@ def _add_placing(parser: _Parser) -> None:
     add("--settings", metavar="FILE", type=Path, help="YAML: names of resources, defaults, rules of admission")
 
 
-def _add_cluster(parser: _Parser) -> None:
+def _add_cluster(parser: Arguments) -> None:
     add = parser.add_argument
     add("--namespace", metavar="NAME", default="", help=f"the operator's namespace (default: ${names.ENV_NAMESPACE})")
-    add("--kubeconfig", metavar="FILE", type=Path, help="reach the cluster by this file (default: as a pod does)")
-    add("--context", metavar="NAME", default="", help="context of the kubeconfig (default: its current one)")
+    parser.add_cluster()
     add(
         "--leader-elect",
         choices=("true", "false"),
@@ -139,7 +127,7 @@ def _add_cluster(parser: _Parser) -> None:
         help="hold a Lease, for several replicas (default: true)",
     )
     add("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="the least that is logged")
-    add("-h", "--help", action="store_true", help="print this text")
+    parser.add_help_flag()
 
 
 def help_text() -> str:

@@ -10,9 +10,9 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gpushare.errors import UsageError
 from gpushare.serving.logs import log_as_json
@@ -63,6 +63,24 @@ class Command:
         # Pydantic searches every installed package for plugins at its first model, which takes 30 ms of an agent's start.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         return asyncio.run(_with_signals(lambda signals: work(options, signals)))
+
+
+async def run_until(work: Coroutine[Any, Any, None], stop: asyncio.Event, *, seconds: float | None = None) -> bool:
+    """Runs `work` until it is done, `stop` is set or the time is over, and lets it see to its end.
+
+    Returns whether it is done. Raises what it raised.
+    """
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.wait({working, stopping})
+    if working.cancelled():
+        return False
+    working.result()
+    return True
 
 
 def collect_later(loop: asyncio.AbstractEventLoop) -> None:
