@@ -31,7 +31,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(JSON)
 def test_any_json(value: Any) -> None:
     """A call is read, or is refused in words; nothing else comes of it."""
