@@ -100,12 +100,15 @@ def test_renamed_resources() -> None:
 
 
 def test_by_the_default_scheduler() -> None:
-    """Pods keep their scheduler, and no other one runs; the ConfigMap says how to tell it of the extender."""
+    """Pods keep their scheduler, and no other one runs; the ConfigMap says how to tell it of the extender, for fractions only."""
     found = helm.render("--values", VALUES / "fractions-by-the-default-scheduler.yaml")
 
     assert "--scheduler-name=" in args_of(found)
     assert not [item for item in found if item["metadata"]["name"] == "gpushare-kube-scheduler"]
-    assert told(found)["extenders"]
+    [extender] = told(found)["extenders"]
+    assert names.RESOURCE_GPU not in {item["name"] for item in extender["managedResources"]}, (
+        "whole GPUs would wait for it"
+    )
 
 
 def test_kube_scheduler_is_of_the_cluster() -> None:

@@ -38,7 +38,9 @@
   weight: 5
   nodeCacheCapable: true
   managedResources:
+  {{- if .Values.fractions.claimPlainGPU }}
   - {name: {{ $names.count }}}
+  {{- end }}
   {{- range $names.others }}
   - {name: {{ . }}, ignoredByScheduler: true}
   {{- end }}
