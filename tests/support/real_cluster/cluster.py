@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -117,8 +118,8 @@ class RealCluster:
         self._until("the API server", "get", "--raw", "/readyz")
 
     def stop_api_server(self) -> None:
-        """Stops it; everything else goes on."""
-        self.daemons.stop(API_SERVER)
+        """Ends it at once; everything else goes on."""
+        self.daemons.stop(API_SERVER, signal.SIGKILL)
 
     def start_node(self, **kubelet_settings: Any) -> None:
         """The node, with fields of its KubeletConfiguration that differ; waits until it is ready."""

@@ -79,10 +79,11 @@ class ApiServer:
         await self._stack.aclose()
 
     async def pause(self) -> None:
-        """Ends all connections and refuses new ones, as a server that restarts; nothing that is stored is lost."""
+        """Ends all connections and refuses new ones, as a server that restarts; of what is stored, only the past is lost."""
         listening, self._listening = self._listening, None
         if listening is not None:
             self.api.store.close_subscriptions()
+            self.api.store.forget()
             await listening.aclose()
 
     async def resume(self, *, forbidden: float = 0.0, busy: float = 0.0) -> None:
