@@ -100,6 +100,15 @@ deflake: setup ## the fast suites in random order until something fails
 test-kubectl: setup ## the walk-through with the oldest and the newest kubectl that are supported
 	scripts/walk_with_kubectl.sh 1.32 1.37
 
+.PHONY: test-cluster
+test-cluster: setup ## a real Kubernetes, built here where it is missing: the suites of docs/real-cluster.md (needs root)
+	@scripts/build_kubernetes.sh >/dev/null || [ "$(ALLOW_SKIP)" = 1 ]
+	$(PYTEST) tests/cluster
+
+.PHONY: cluster
+cluster: setup ## that Kubernetes with this project on a node of 4 GPUs, to look around in until Ctrl-C (needs root)
+	@PYTHONPATH=tests $(BIN)/python -m support.real_cluster
+
 .PHONY: bench
 bench: setup ## figures of docs/benchmarks.md, as a table and as JSON
 	$(BIN)/python -m tests.bench
@@ -107,6 +116,11 @@ bench: setup ## figures of docs/benchmarks.md, as a table and as JSON
 .PHONY: image
 image: ## the one image (needs docker or podman: CONTAINER_TOOL=podman)
 	$(or $(CONTAINER_TOOL),docker) build -t gpu-sharing-operator:dev .
+
+.PHONY: image-archive
+image-archive: setup ## the same image as an OCI archive, without docker: OUT=FILE
+	@[ -n "$(OUT)" ] || { echo "name the file: make image-archive OUT=image.tar" >&2; exit 1; }
+	@PYTHONPATH=tests $(BIN)/python -m support.images "$(OUT)"
 
 .PHONY: clean
 clean: ## remove the virtual environment and caches
