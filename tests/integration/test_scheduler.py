@@ -298,3 +298,17 @@ async def test_a_defect_of_ours_is_said(fractions: Fractions, replica: Replica) 
 
     assert status == 200
     assert answer["Error"] == "gpushare scheduler has failed, see its log: AttributeError"
+
+
+async def test_a_node_that_cannot_be_read(
+    fractions: Fractions, replica: Replica, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Written by another version, or by hand: it is not offered, said in the log, and all others are served."""
+    await fractions.cluster.patch(
+        manifests.GPU_NODE, "n1", {"status": {"fractions": {"dialect": "klingon"}}}, subresource="status"
+    )
+    await replica.until(lambda: "n1" not in replica.books.nodes)
+    asked = await fractions.add_pod("a", hami(gpus=1, mem=1))
+
+    assert await replica.filter(asked, "n1", "n2") == (["n2"], {"n1": "NodeUnknown"})
+    assert "object cannot be read" in caplog.text

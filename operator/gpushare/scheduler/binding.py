@@ -92,8 +92,7 @@ class Binder:
             self._running[call.uid] = (call.node, attempt)
             attempt.add_done_callback(lambda _: self._running.pop(call.uid, None))
         try:
-            # Shielded: the attempt goes on where one of those who asked hangs up.
-            await asyncio.shield(attempt)
+            await self._wait_for(attempt)
         except Refused as refused:
             self.counts.refused += 1
             self._refused(call, str(refused))
@@ -128,6 +127,13 @@ class Binder:
                 self._books.release(placed.uid)
         return idle
 
+    async def _wait_for(self, attempt: asyncio.Task[None]) -> None:
+        # The attempt goes on where one of those who asked hangs up; and where `stop` ends it, they are told why.
+        await asyncio.wait({attempt})
+        if attempt.cancelled():
+            raise Refused("this replica no longer decides; the pod is tried again")
+        attempt.result()
+
     async def _bind(self, call: BindCall) -> None:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._seconds
@@ -161,9 +167,15 @@ class Binder:
             raise Refused(
                 f"{call.node} is still starting other pods with GPUs, {', '.join(ahead[:_SHOWN])}; this one is tried again"
             ) from None
+        seen = self._books.pods.get(call.uid)
+        if seen is not None and (seen.node, seen.stage) != (call.node, Stage.BOUND) and seen.stage > Stage.RESERVED:
+            # Bound by an earlier attempt of which nothing was heard: it is not on its way to this node, or no longer.
+            self._books.flights.leave(call.node, call.uid)
 
     def _decide(self, call: BindCall, request: PodRequest) -> Placed:
         state, before = self._books.nodes.get(call.node), self._books.pods.get(call.uid)
+        if before is not None and before.stage > Stage.RESERVED:
+            raise Refused(f"the pod is on {before.node} already")
         if state is None:
             raise Refused(f"nothing is known of the GPUs of {call.node}")
         room = self._limits.room(call.namespace, without=before.charge if before else FREE)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import Final
 
 from gpushare.domain.fractions import Decision, FractionMode, Isolation
 from gpushare.domain.gpunode import GPUNode
@@ -21,6 +22,9 @@ from gpushare.placement.quotas import FREE, Charge
 from gpushare.placement.shapes import Kind
 from gpushare.scheduler.flights import Flights, Ticket
 from gpushare.scheduler.pods import Grants, SeenPod, correct, read_allocations
+
+_ENDED: Final = 10_000
+"""Uids that are remembered after their pods' end: more than end while all pods of a large cluster are listed."""
 
 
 class Stage(IntEnum):
@@ -83,6 +87,7 @@ class Books:
         self._changed = changed
         self._gone = gone
         self._pods_of: defaultdict[str, set[str]] = defaultdict(set)
+        self._ended: dict[str, None] = {}
         self._annotations: dict[str, Mapping[str, str]] = {}
         self._allocations: dict[str, Mapping[str, Grants]] = {}
 
@@ -122,8 +127,10 @@ class Books:
             self._track(placed)
 
     def drop_gpu_node(self, name: str) -> None:
-        """A GPUNode is gone, and with it its node. Its pods stay known until they are gone too."""
-        self._allocations.pop(name, None)
+        """A GPUNode is gone, and with it its node. Its pods stay known, as they were decided, until they are gone too."""
+        if self._allocations.pop(name, None):
+            for uid in self._pods_of.get(name, ()):
+                self._keep(self._judge(self.pods[uid], None))
         if self.nodes.pop(name, None) is not None:
             self._gone(name)
 
@@ -133,7 +140,9 @@ class Books:
             self.drop_gpu_node(name)
 
     def see_pod(self, pod: SeenPod) -> None:
-        """Takes a pod that is bound and has not ended."""
+        """Takes a pod that is bound and has not ended. One whose end is known was read before it: it stays ended."""
+        if pod.uid in self._ended:
+            return
         before = self.pods.get(pod.uid)
         stage = Stage.CONFIRMED if pod.started else Stage.BOUND
         if before is not None and (before.node, before.decision) != (pod.node, pod.decision):
@@ -168,6 +177,13 @@ class Books:
             self._put(state.without_pod(uid))
         # Last: those who may go on then find the room that was left.
         self.flights.leave(placed.node, uid)
+
+    def end_pod(self, uid: str) -> None:
+        """A pod has gone or has ended, as the watch tells. A list or an answer that was on its way may still show it."""
+        self._ended[uid] = None
+        if len(self._ended) > _ENDED:
+            del self._ended[next(iter(self._ended))]
+        self.drop_pod(uid)
 
     def drop_other_pods(self, existing: AbstractSet[str]) -> None:
         """Only these are bound and have not ended, by uid. One that is just reserved may have been bound meanwhile: it stays."""

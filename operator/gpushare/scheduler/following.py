@@ -66,6 +66,7 @@ class Following:
         self._limits = limits
         self._resources = frozenset(resources)
         self._log = log
+        self._gpu_nodes = _Watched(manifests.GPU_NODE, _trim_gpu_node, self._see_gpu_node, books.drop_other_gpu_nodes)
         self._seen = {kind: asyncio.Event() for kind in _KINDS}
         self._again: asyncio.Queue[str] = asyncio.Queue()
         """GPUNodes that are to be read again."""
@@ -117,21 +118,32 @@ class Following:
                     await self._sync(watched, change.items)
                     self._seen[watched.kind].set()
                 else:
-                    watched.see(change.event.object, change.event.type is EventType.DELETED)
+                    self._see(watched, change.event.object, gone=change.event.type is EventType.DELETED)
 
     async def _sync(self, watched: _Watched, items: Sequence[Manifest]) -> None:
         for position, item in enumerate(items):
-            watched.see(item, False)
+            self._see(watched, item, gone=False)
             if position % _AT_ONCE == 0:
                 # Whoever asks meanwhile is answered, be it from books that are half-way between two lists.
                 await asyncio.sleep(0)
         watched.drop_others({key_of(item) for item in items})
 
+    def _see(self, watched: _Watched, item: Manifest, *, gone: bool) -> None:
+        try:
+            watched.see(item, gone)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            # Written by another version, or by hand. One that cannot be read must not keep the others from being served.
+            name = item["metadata"]["name"]
+            self._log.warning(
+                "object cannot be read", extra={"kind": watched.kind.kind, "object": name, "reason": str(error)}
+            )
+            if watched.kind == manifests.GPU_NODE:
+                self._books.drop_gpu_node(name)
+
     async def _follow_gpu_nodes(self) -> None:
         # Little of a GPUNode is kept, so what its Node says of its GPUs comes first.
         await self._seen[manifests.NODE].wait()
-        drop_others = self._books.drop_other_gpu_nodes
-        await self._follow(_Watched(manifests.GPU_NODE, _trim_gpu_node, self._see_gpu_node, drop_others))
+        await self._follow(self._gpu_nodes)
 
     async def _read_again(self) -> None:
         while True:
@@ -144,7 +156,7 @@ class Following:
                 self._again.put_nowait(name)
                 continue
             if found is not None:
-                self._see_gpu_node(found, False)
+                self._see(self._gpu_nodes, found, gone=False)
 
     def _see_node(self, node: Manifest, gone: bool) -> None:  # noqa: FBT001 - the shape of `see`
         metadata = node["metadata"]
@@ -169,7 +181,7 @@ class Following:
 
     def _see_pod(self, pod: Manifest, gone: bool) -> None:  # noqa: FBT001 - the shape of `see`
         if gone:
-            self._books.drop_pod(pod["metadata"]["uid"])
+            self._books.end_pod(pod["metadata"]["uid"])
         else:
             self._books.see_pod(SeenPod.of(pod))
 
