@@ -51,13 +51,13 @@ class Running:
             text = await connection.body()
         finally:
             await connection.close()
-        return code if body is None else json.loads(text)
+        return (code, text.decode()) if body is None else json.loads(text)
 
     async def until_ready(self) -> None:
         async with asyncio.timeout(WAIT_SECONDS):
             while True:
                 with contextlib.suppress(OSError, AssertionError, KeyError):
-                    if await self.ask("readyz", None) == 200:
+                    if (await self.ask("readyz", None))[0] == 200:
                         return
                 await asyncio.sleep(0.05)
 
@@ -170,3 +170,12 @@ async def test_other_pods_are_not_touched(running: Running) -> None:
     created = await running.cluster.admin.create(pod("plain", {"name": "main", "image": "x"}))
 
     assert created["spec"]["schedulerName"] == "default-scheduler"
+
+
+async def test_a_label_alone(running: Running) -> None:
+    """The webhook is asked about it, which is where the warning comes from that it asks for nothing."""
+    labels = {names.RESOURCE_ALIYUN_COUNT: "2"}
+    await running.cluster.admin.create(pod("labelled", {"name": "main", "image": "x"}, labels=labels))
+
+    _, figures = await running.ask("metrics", None)
+    assert 'gpushare_scheduler_admissions_total{verdict="unchanged"} 1.0' in figures
