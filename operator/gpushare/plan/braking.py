@@ -56,9 +56,15 @@ def hold(candidates: Sequence[Candidate], settings: Settings) -> dict[str, str]:
 
 def _awaited_canaries(candidates: Iterable[Candidate], selector: str) -> str:
     """What keeps the canary nodes from being done; empty: they are."""
-    canaries = [each for each in candidates if each.canary and each.progress is not None]
-    if not canaries:
+    labelled = [each for each in candidates if each.canary]
+    if not labelled:
         return f"no GPU node has the labels of canary nodes ({selector}); label one, or correct rollout.canary"
+    canaries = [each for each in labelled if each.progress is not None]
+    if not canaries:
+        idle = _nodes([each.name for each in labelled])
+        return (
+            f"no agent runs on canary {idle}; let it, or give the labels of canary nodes ({selector}) to another node"
+        )
     if refusing := _names(canaries, Phase.REFUSED, Phase.KEPT):
         return f"canary {_nodes(refusing)} cannot use what was named; correct that, or take {selector} from what will never fit"
     if waiting := _names(canaries, Phase.WAITING):

@@ -162,6 +162,7 @@ def live_object_of(manifest: Manifest) -> LiveObject:
 
 def _rollout_of(manifest: Manifest) -> Rollout:
     status = manifest.get("status") or {}
+    strategy = (manifest.get("spec") or {}).get("updateStrategy") or {}
     return Rollout(
         generation=manifest["metadata"].get("generation", 0),
         observed=status.get("observedGeneration", 0),
@@ -169,6 +170,7 @@ def _rollout_of(manifest: Manifest) -> Rollout:
         updated=status.get("updatedNumberScheduled", 0),
         available=status.get("numberAvailable", 0),
         unavailable=status.get("numberUnavailable", 0),
+        on_delete=strategy.get("type") == "OnDelete",
     )
 
 

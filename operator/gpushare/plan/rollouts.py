@@ -224,8 +224,16 @@ def describe_daemonset(key: ObjectKey, rollout: Rollout | None, expected: int) -
         return f"{key} is being changed"
     if rollout.desired == 0:
         return f"{key} is scheduled on none of {wording.counted(expected, 'GPU node')}; look at their taints"
-    text = f"{key}: {rollout.updated} of {rollout.desired} pods up to date, {rollout.available} available"
+    numbers = f"{key}: {rollout.updated} of {rollout.desired} pods up to date, {rollout.available} available"
+    return numbers + _what_helps(key, rollout)
+
+
+def _what_helps(key: ObjectKey, rollout: Rollout) -> str:
+    """Where nothing goes on by itself, or may not: what to type."""
+    if rollout.on_delete and rollout.updated < rollout.available:
+        command = f"kubectl delete pods -n {key.namespace} -l app={key.name}"
+        return f"; updateStrategy is OnDelete, so the others wait until they are deleted (`{command}`)"
     if rollout.updated:
-        return text
+        return ""
     # Of pods that are not even made (a namespace or a quota does not let them in), nothing but this tells.
-    return f"{text} (`kubectl describe daemonset -n {key.namespace} {key.name}` tells what keeps them from being made)"
+    return f" (`kubectl describe daemonset -n {key.namespace} {key.name}` tells what keeps them from being made)"

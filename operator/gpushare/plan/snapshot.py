@@ -107,6 +107,8 @@ class Rollout:
     updated: int = 0
     available: int = 0
     unavailable: int = 0
+    on_delete: bool = False
+    """Pods become new only as somebody deletes the old ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ def test_no_brake() -> None:
         ),
         pytest.param([], "no GPU node has the labels of canary nodes (pool=canary); label one", id="none"),
         pytest.param(
-            [replace(given_to("c", canary=True), progress=None)], "no GPU node has the labels", id="one without an agent"
+            [replace(given_to("c", canary=True), progress=None)], "no agent runs on canary node c", id="one without an agent"
         ),
         pytest.param([given_to("c", canary=True)], "", id="done"),
     ],

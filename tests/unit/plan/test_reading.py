@@ -103,6 +103,7 @@ def test_live_object() -> None:
                       "labels": {names.LABEL_MANAGED_BY: names.CONTROLLER, names.LABEL_COMPONENT: "device-plugin"},
                       "ownerReferences": [{"kind": "A", "name": "a", "uid": "1"},
                                           {"kind": "ClusterPolicy", "name": "p", "uid": "2", "controller": True}]},
+            spec={"updateStrategy": {"type": "OnDelete"}},
             status={"observedGeneration": 1, "desiredNumberScheduled": 3, "updatedNumberScheduled": 2, "numberAvailable": 1,
                     "numberUnavailable": 2},
         )
@@ -111,7 +112,9 @@ def test_live_object() -> None:
 
     assert (found.managed, found.component) == (True, "device-plugin")
     assert (found.controller, found.controller_name) == ("2", "ClusterPolicy p")
-    assert found.rollout == Rollout(generation=2, observed=1, desired=3, updated=2, available=1, unavailable=2)
+    assert found.rollout == Rollout(
+        generation=2, observed=1, desired=3, updated=2, available=1, unavailable=2, on_delete=True
+    )
     assert (bare.managed, bare.controller, bare.rollout) == (False, "", None)
 
 

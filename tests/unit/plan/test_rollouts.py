@@ -130,6 +130,11 @@ KEY = ObjectKey(manifests.DAEMON_SET, "agent", "ns")
         pytest.param(Rollout(generation=1, observed=1, desired=2, unavailable=2), 2,
                      "DaemonSet ns/agent: 0 of 2 pods up to date, 0 available (`kubectl describe daemonset -n ns agent` tells "
                      "what keeps them from being made)", id="nothing is let in"),
+        pytest.param(Rollout(generation=1, observed=1, desired=2, available=2, on_delete=True), 2,
+                     "DaemonSet ns/agent: 0 of 2 pods up to date, 2 available; updateStrategy is OnDelete, so the others wait "
+                     "until they are deleted (`kubectl delete pods -n ns -l app=agent`)", id="somebody has to delete pods"),
+        pytest.param(Rollout(generation=1, observed=1, desired=2, updated=2, available=1, unavailable=1, on_delete=True), 2,
+                     "DaemonSet ns/agent: 2 of 2 pods up to date, 1 available", id="deleted, and one is down"),
         pytest.param(Rollout(generation=1, observed=1, desired=2, updated=2, available=2), 2, "", id="done"),
     ],
 )  # fmt: skip
