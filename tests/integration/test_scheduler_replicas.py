@@ -73,6 +73,17 @@ async def test_a_leader_that_stops(fractions: Fractions) -> None:
         assert await waiting == ""
 
 
+async def test_a_leader_that_steps_down(fractions: Fractions) -> None:
+    """Whoever waits for a pod to be bound is answered, with words for the pod's event."""
+    async with fractions.replica("one") as replica:
+        assert await replica.bind(await fractions.add_pod("a", SMALL), "n1") == ""
+        waiting = asyncio.create_task(replica.bind(await fractions.add_pod("b", hami(gpus=2, mem=1000)), "n1"))
+        await replica.until(lambda: replica.books.flights.counts == (1, 1))
+        await replica.scheduler._binder.stop()
+
+        assert await waiting == "this replica no longer decides; the pod is tried again"
+
+
 async def test_what_no_watch_has_told_yet(fractions: Fractions) -> None:
     """A new leader reads the pods anew: the last one may have bound one in its last moment."""
     async with pair(fractions) as (leader, follower):

@@ -92,7 +92,7 @@ class Binder:
             self._running[call.uid] = (call.node, attempt)
             attempt.add_done_callback(lambda _: self._running.pop(call.uid, None))
         try:
-            await self._wait_for(attempt)
+            await _wait_for(attempt)
         except Refused as refused:
             self.counts.refused += 1
             self._refused(call, str(refused))
@@ -126,13 +126,6 @@ class Binder:
             elif placed.uid not in self._running:
                 self._books.release(placed.uid)
         return idle
-
-    async def _wait_for(self, attempt: asyncio.Task[None]) -> None:
-        # The attempt goes on where one of those who asked hangs up; and where `stop` ends it, they are told why.
-        await asyncio.wait({attempt})
-        if attempt.cancelled():
-            raise Refused("this replica no longer decides; the pod is tried again")
-        attempt.result()
 
     async def _bind(self, call: BindCall) -> None:
         clock = asyncio.get_running_loop().time
@@ -239,3 +232,14 @@ class Binder:
         if pod is None or pod["metadata"]["uid"] != call.uid:
             raise Refused("the pod is gone")
         return pod
+
+
+async def _wait_for(attempt: asyncio.Task[None]) -> None:
+    """Waits for an attempt, which goes on where one of those who asked hangs up. Raises Refused also where `stop` ends it."""
+    try:
+        await asyncio.shield(attempt)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if attempt.cancelled() and task is not None and not task.cancelling():
+            raise Refused("this replica no longer decides; the pod is tried again") from None
+        raise
