@@ -16,6 +16,7 @@ import h11
 
 _READ_BYTES = 1 << 18
 _CONNECT_SECONDS = 10.0
+_CUT_OFF = "the server closed the connection in the middle of an answer"
 _KEEPALIVE = (
     # A node that loses its network notices within half a minute, in the middle of a silent watch too.
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -128,11 +129,20 @@ class Connection:
 
     async def _event(self) -> h11.Event:
         while True:
-            event = self._protocol.next_event()
+            event = self._next_event()
             if event is h11.NEED_DATA:
                 self._protocol.receive_data(await self._reader.read(_READ_BYTES))
             elif isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED:
-                raise ConnectionResetError("the server closed the connection in the middle of an answer")
+                raise ConnectionResetError(_CUT_OFF)
             else:
                 assert isinstance(event, h11.Event)
                 return event
+
+    def _next_event(self) -> object:
+        try:
+            return self._protocol.next_event()
+        except h11.RemoteProtocolError as error:
+            if self._reader.at_eof():
+                # In h11's words it would be about states of its own.
+                raise ConnectionResetError(_CUT_OFF) from error
+            raise

@@ -83,6 +83,17 @@ async def test_unavailable(script) -> None:
             await cluster.get(manifests.NODE, "gpu01")
 
 
+async def test_cut_off() -> None:
+    """A server that hangs up instead of answering is said to have done so."""
+
+    async def hang_up(*_: object) -> None:
+        raise HangUpError
+
+    async with serving(hang_up) as (_, cluster):
+        with pytest.raises(ClusterUnavailable, match="closed the connection in the middle of an answer"):
+            await cluster.get(manifests.NODE, "gpu01")
+
+
 async def test_nobody_there() -> None:
     """A refused connection names the server."""
     cluster = LeanCluster(Credentials(server="http://127.0.0.1:1"))
