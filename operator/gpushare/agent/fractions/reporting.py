@@ -37,8 +37,8 @@ def _holdings(flight: Flight) -> Iterator[tuple[tuple[str, str, str], Holding]]:
             continue
         told = [name for name in pod.decision.containers if (pod.uid, name) in flight.held]
         # One that has only such containers is confirmed by the kubelet's letting it in.
-        untold = pod.decision.containers.keys() if not told and pod.started else ()
-        for name in (*told, *untold):
+        untold = pod.decision.containers.keys() if pod.started and pod.decision.containers.keys() <= pod.inits else ()
+        for name in told or untold:
             grants = {grant.uuid: grant for grant in flight.grants(pod, name)}
             holding = Holding(pod_uid=pod.uid, grants=grants, resource=flight.resource, told=bool(told))
             yield (pod.namespace, pod.name, name), holding

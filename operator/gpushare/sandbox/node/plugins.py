@@ -46,6 +46,8 @@ class Plugins:
         self._readers: set[threading.Thread] = set()
         self._servers: tuple[RegistrationServer, PodResourcesServer] | None = None
         self._names: dict[str, tuple[str, str]] = {}
+        self._passing: dict[str, frozenset[str]] = {}
+        """Containers of each pod that end before the others begin; pod resources do not tell of them."""
         # Both for other threads, and so never changed but replaced.
         self._holders: tuple[ContainerDevices, ...] = ()
         self._allocatable: dict[str, tuple[str, ...]] = {}
@@ -101,6 +103,7 @@ class Plugins:
         uid = pod["metadata"]["uid"]
         async with self._admission:
             self._names[uid] = pod["metadata"]["namespace"], pod["metadata"]["name"]
+            self._passing[uid] = frozenset(each["name"] for each, is_init in requests.containers_of(pod) if is_init)
             try:
                 return await self._allocate(pod, uid)
             except AllocationRefused:
@@ -112,6 +115,7 @@ class Plugins:
     def release(self, pod_uid: str) -> None:
         """Takes back what a pod held that has ended."""
         self._names.pop(pod_uid, None)
+        self._passing.pop(pod_uid, None)
         if self._book.release(pod_uid):
             self._keep()
 
@@ -242,7 +246,7 @@ class Plugins:
                 ids=holding.ids,
             )
             for holding in self._book.holdings()
-            if holding.pod_uid in self._names
+            if holding.pod_uid in self._names and holding.container not in self._passing[holding.pod_uid]
         )
         self._allocatable = self._book.allocatable()
         fresh = self._folder / f".{CHECKPOINT}"
