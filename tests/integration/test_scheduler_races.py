@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from gpushare import names
 from gpushare.domain import manifests
+from gpushare.domain.fractions import Decision, Dialect, Grant
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict
 from gpushare.scheduler.books import Stage
 from support.placements import aliyun, device, hami
@@ -329,3 +331,39 @@ async def test_a_pod_that_is_deleted_while_it_waits(fractions: Fractions, replic
 
     assert "not found" in await waiting
     assert sorted(free_on(replica)) == [14360, 15360]
+
+
+async def test_an_earlier_attempt_comes_through_while_a_later_one_waits(fractions: Fractions, replica: Replica) -> None:
+    """R8: a Binding that was given up may be made all the same: the pod is where it is, once, and keeps nobody waiting."""
+    await fractions.add_node("n2")
+    await replica.until(lambda: "n2" in replica.books.nodes)
+    other = await fractions.add_pod("other", hami(gpus=1, mem=2000))
+    assert await replica.bind(other, "n2") == ""
+    asked = await fractions.add_pod("a", SMALL)
+    waiting = asyncio.create_task(replica.bind(asked, "n2"))
+    await until_waiting(replica)
+    uid = asked["metadata"]["uid"]
+    late = Decision(pod_uid=uid, dialect=Dialect.HAMI, shape="s", containers={"main": (Grant("GPU-n1-0", 1000, 0),)})
+    await fractions.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {
+                "name": "a",
+                "namespace": "default",
+                "uid": uid,
+                "annotations": {names.ANNOTATION_DECISION: late.to_annotation()},
+            },
+            "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+        },
+        subresource="binding",
+        name="a",
+    )
+    await replica.until(lambda: replica.books.pods[uid].node == "n1")
+    await fractions.start("other")
+
+    assert await waiting == "the pod is on n1 already"
+    assert sorted(free_on(replica)) == [14360, 15360]
+    assert sorted(free_on(replica, "n2")) == [13360, 15360]
+    assert replica.books.flights.aboard("n2") == frozenset()
+    assert replica.books.charges["default"].memory_mib == 3000

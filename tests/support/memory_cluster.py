@@ -160,16 +160,16 @@ class MemoryCluster:
 
     def _store(self, key: tuple[Kind, str, str], manifest: Manifest, event: EventType) -> Manifest:
         manifest["metadata"]["resourceVersion"] = str(next(self._counter))
-        self.objects[key] = manifest
-        self._tell(key[0], event, manifest)
+        before, self.objects[key] = self.objects.get(key), manifest
+        self._tell(key[0], event, manifest, before)
         return copy.deepcopy(manifest)
 
-    def _tell(self, kind: Kind, event: EventType, manifest: Manifest) -> None:
+    def _tell(self, kind: Kind, event: EventType, manifest: Manifest, before: Manifest | None = None) -> None:
         self._changed.set()
         gone = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(next(self._counter))}}
         for watched, fields, queue in self._watches:
-            if watched == kind:
-                # What a selector lets through no longer leaves the watch.
+            if watched == kind and (_selects(fields, manifest) or (before is not None and _selects(fields, before))):
+                # What a selector lets through no longer leaves the watch; what it never let through does not show.
                 left = event is EventType.DELETED or not _selects(fields, manifest)
                 shown = gone if left else manifest
                 queue.put_nowait(WatchEvent(EventType.DELETED if left else event, copy.deepcopy(shown)))

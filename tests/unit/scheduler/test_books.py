@@ -157,6 +157,18 @@ def _fields(pod_: SeenPod) -> dict[str, Any]:
     return {name: getattr(pod_, name) for name in SeenPod.__dataclass_fields__}
 
 
+def test_an_end_is_the_end() -> None:
+    """A list that was on its way while the watch told of a pod's end does not bring it back, to hold its GPU for ever."""
+    books = new_books()
+    books.see_gpu_node(reported("n1", {}))
+    books.see_pod(seen("a", "n1", 1000))
+    books.end_pod("a")
+    books.see_pod(seen("a", "n1", 1000))
+
+    assert books.pods == {}
+    assert [use.memory_mib for use in books.nodes["n1"].uses] == [0, 0]
+
+
 def test_what_the_kubelet_chose_keeps_its_limits() -> None:
     """Other GPUs, with the memory that the agent tells, and what was decided where it tells none."""
     decided = {"a": (Grant("GPU-0", 100, 10, 2),), "b": (Grant("GPU-1", 50, 5),)}
