@@ -58,4 +58,10 @@ def read_container(reader: ContainerReader, count: int, settings: RequestSetting
         reader.refuse(settings.aliyun_memory, message)
     if not units:
         return None
+    if reader.has(names.RESOURCE_ALIYUN_COUNT):
+        # The device plugin refuses it too, once it is too late: nodes show it, and nobody can have it.
+        message = (
+            "only says how many GPUs a node has; leave it out, and write it as a label of the pod: over how many GPUs"
+        )
+        reader.refuse(names.RESOURCE_ALIYUN_COUNT, message)
     return ContainerRequest(name=reader.name, kind=reader.kind, gpus=count, units=units // count, cores=cores)

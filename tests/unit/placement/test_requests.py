@@ -189,6 +189,11 @@ def test_aliyun(units: int, cores: int | None, count: str | None, expected: tupl
             id="aliyun compute on two GPUs",
         ),
         pytest.param(
+            pod_of(container(requests={"aliyun.com/gpu-mem": "4", "aliyun.com/gpu-count": "2"})),
+            "requests[aliyun.com/gpu-count]: only says how many GPUs a node has; leave it out",
+            id="aliyun number of GPUs as a resource",
+        ),
+        pytest.param(
             pod_of(aliyun(units=4), labels={"aliyun.com/gpu-count": "two"}),
             'metadata.labels[aliyun.com/gpu-count]: "two" is no number',
             id="aliyun label of words",
