@@ -30,7 +30,7 @@ from gpushare.scheduler.flights import Flights
 from gpushare.scheduler.timing import Spread
 from gpushare.serving.http import Handler, Request
 from gpushare.serving.tls import Place, ServingCertificate
-from support.inventories import node, split_gpu
+from support.inventories import gpu, node, split_gpu
 from support.memory_cluster import MemoryCluster
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
@@ -39,11 +39,10 @@ GPU = "nvidia.com/gpu"
 
 def agent(tmp_path: Path) -> Handler:
     """One that has something to tell of every kind."""
-    inventory = node(split_gpu(0, "1g.5gb"))
-    decision = Decider(AgentOptions(), HostFiles(tmp_path)).decide(
-        Assignment(content="version: v1"), None, inventory, ()
-    )
-    counts = Counts(errors={("GPU-0", 79): 1})
+    inventory = node(split_gpu(0, "1g.5gb"), gpu(1))
+    assignment = Assignment(content="version: v1\ngpushare: {fractions: hami}")
+    decision = Decider(AgentOptions(), HostFiles(tmp_path)).decide(assignment, None, inventory, ())
+    counts = Counts(errors={("GPU-0", 79): 1}, refusals={"NoRoom": 1})
     counts.kubelet.count_registration(GPU, succeeded=True)
     counts.kubelet.count_call(Call(GPU, "Allocate", "OK"), 0.001)
     facts = Facts(

@@ -31,6 +31,8 @@ class Counts:
     reloads: Mapping[str, int] = field(default_factory=dict)
     """Configurations that the agent was given: `applied`, `refused`, `unchanged`."""
     kubelet: KubeletCounts = field(default_factory=KubeletCounts)
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    """What was refused to the kubelet while the node gives out fractions, by reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ from gpushare.kubelet.counting import BOUNDS
 from gpushare.serving import monitoring
 from gpushare.serving.metrics import Counter, Gauge, Histogram, Metric
 
+_MIB = 2**20
+
 
 class Monitoring(monitoring.Monitoring):
     """Metrics and health of the agent."""
@@ -39,7 +41,7 @@ class Monitoring(monitoring.Monitoring):
         if facts is None:
             return
         yield _gauge("build_info", "always 1; the version of the agent", 1, version=__version__)
-        for family in (_devices, _errors, _shares, _configuration, _kubelet, _calls):
+        for family in (_devices, _errors, _shares, _fractions, _configuration, _kubelet, _calls):
             yield from family(facts)
 
 
@@ -82,6 +84,27 @@ def _shares(facts: Facts) -> Iterator[Metric]:
     for resource_name, reason in sorted(facts.waiting.items()):
         text = "1 when the MPS daemon of the resource answers, so that its shares are offered"
         yield _gauge("mps_ready", text, not reason, resource=resource_name)
+
+
+def _fractions(facts: Facts) -> Iterator[Metric]:
+    mode, inventory = facts.decision.fractions, facts.inventory
+    if mode is None or inventory is None:
+        return
+    grants = [grant for holding in facts.fractions.values() for grant in holding.grants.values()]
+    shared = {share.id.device for pool in facts.pools.values() for share in pool.shares}
+    for gpu in inventory.gpus:
+        if gpu.uuid not in shared:
+            continue
+        place, held = {"index": str(gpu.index), "uuid": gpu.uuid}, [each for each in grants if each.uuid == gpu.uuid]
+        text = "memory of the GPU that is given out in parts: more than it has where an administrator allows it"
+        yield _gauge("fraction_memory_bytes", text, int(gpu.memory_mib * mode.memory_scaling) * _MIB, **place)
+        text = "memory of the GPU that containers were given"
+        yield _gauge("fraction_memory_allocated_bytes", text, sum(each.memory_mib for each in held) * _MIB, **place)
+        text = "percent of the GPU's compute that containers were given; those without a limit count as 0"
+        yield _gauge("fraction_cores_allocated_percent", text, sum(each.cores for each in held), **place)
+    for reason, count in sorted(facts.counts.refusals.items()):
+        text = "containers that were not let in, by reason: docs/fractions.md says what stands behind each"
+        yield _counter("fraction_refusals_total", text, count, reason=reason)
 
 
 def _configuration(facts: Facts) -> Iterator[Metric]:

@@ -93,7 +93,12 @@ class Telling:
             troubles=self._parts.devices.troubles,
             streams=self._parts.pools.streams,
             fractions=self.fractions.holdings() if self.fractions is not None else {},
-            counts=Counts(errors=self._parts.devices.errors, reloads=self._reloads, kubelet=self._parts.pools.counts),
+            counts=Counts(
+                errors=self._parts.devices.errors,
+                reloads=self._reloads,
+                kubelet=self._parts.pools.counts,
+                refusals=self.fractions.refusals if self.fractions is not None else {},
+            ),
         )
 
     def report(self, *, urgent: bool = False) -> None:

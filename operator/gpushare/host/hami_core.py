@@ -64,7 +64,8 @@ class HamiCore:
         version = self.version
         if not version or not self._files.exists(f"{ROOT}/{version}/libvgpu.so"):
             raise RequestRefused(
-                f"HAMi's library is not at {self._source} of this node, and nothing else isolates its GPUs"
+                f"HAMi's library is not at {self._source} of this node, and nothing else isolates its GPUs",
+                reason="NoLibrary",
             )
         name = hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:32]
         scratch, locks = f"{ROOT}/containers/{name}", f"{ROOT}/locks"

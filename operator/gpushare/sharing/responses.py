@@ -24,6 +24,11 @@ _FEATURES: Final = ("gdrcopy", "gds", "mofed")
 class RequestRefused(GpuShareError):  # noqa: N818 - what happened, in the words of the protocol
     """An Allocate that cannot be granted; the text reaches the pod's owner through the kubelet."""
 
+    def __init__(self, text: str, *, reason: str = "Invalid") -> None:
+        """`reason`: one word for metrics."""
+        super().__init__(text)
+        self.reason = reason
+
 
 @dataclass(frozen=True, slots=True)
 class Mount:

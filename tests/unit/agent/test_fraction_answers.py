@@ -216,6 +216,28 @@ def test_gpu_that_vanished(inventory: Inventory) -> None:
         desk.prefer(1)
 
 
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        pytest.param([bound("plain", {"main": (grant(),)}, annotation="")], "NotPlaced", id="nobody placed it"),
+        pytest.param(
+            [bound("a", {"main": (grant(0, 1000),)}, shape="a"), bound("b", {"main": (grant(1, 2000),)}, shape="b")],
+            "Ambiguous",
+            id="two that differ",
+        ),
+        pytest.param([bound("a", {"main": (grant(3),)})], "GPUGone", id="a GPU that is gone"),
+    ],
+)
+def test_refusals_are_counted(pods: list[Manifest], reason: str) -> None:
+    """By a word for metrics."""
+    desk = Desk(inventory=t4s(3))
+    desk.see(*pods)
+    with pytest.raises(RequestRefused):
+        desk.prefer(1)
+
+    assert desk.answers.refusals == {reason: 1}
+
+
 def test_unknown_id() -> None:
     """Refused in the words of NVIDIA's device plugin."""
     desk = Desk()

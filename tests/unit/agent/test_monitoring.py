@@ -6,12 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from prometheus_client.utils import floatToGoString
 
 from gpushare.agent.deciding import Assignment, Decider
 from gpushare.agent.facts import Counts, Facts
+from gpushare.agent.fractions.reporting import Holding
 from gpushare.agent.monitoring import Monitoring
 from gpushare.agent.options import AgentOptions
 from gpushare.domain.devices import Inventory
+from gpushare.domain.fractions import Grant
 from gpushare.domain.troubles import Cause, Trouble
 from gpushare.host.files import HostFiles
 from gpushare.kubelet.counting import Call
@@ -102,6 +105,32 @@ async def test_metrics(tmp_path: Path) -> None:
         'gpushare_grpc_request_duration_seconds_bucket{code="OK",le="0.0005",method="Allocate",resource="nvidia.com/gpu"} 1.0',
     ):
         assert line in text.splitlines()
+
+
+async def test_metrics_of_fractions(tmp_path: Path) -> None:
+    """What there is of each GPU and what containers were given of it; why others were not let in."""
+    inventory, known = t4s(2), facts(tmp_path, t4s(2))
+    text = "gpushare: {fractions: hami, memoryScaling: 1.5}"
+    decision = Decider(AgentOptions(), HostFiles(tmp_path)).decide(Assignment(content=text), None, inventory, ())
+    parts = {
+        ("n", pod, "c"): Holding(pod_uid=pod, resource=GPU, grants={gpu(1).uuid: Grant(gpu(1).uuid, 1024, cores)})
+        for pod, cores in (("a", 30), ("b", 0))
+    }
+    now = replace(
+        known, decision=decision, pools=decision.pools, fractions=parts, counts=Counts(refusals={"NoRoom": 2})
+    )
+    _, page = await ask(Monitoring(lambda: now), "/metrics")
+
+    place = f'{{index="1",uuid="{gpu(1).uuid}"}}'
+    for line in (
+        f"gpushare_fraction_memory_bytes{place} {floatToGoString(22.5 * 2**30)}",
+        f"gpushare_fraction_memory_allocated_bytes{place} {floatToGoString(2.0 * 2**30)}",
+        f"gpushare_fraction_cores_allocated_percent{place} 30.0",
+        f'gpushare_fraction_cores_allocated_percent{{index="0",uuid="{gpu(0).uuid}"}} 0.0',
+        'gpushare_fraction_refusals_total{reason="NoRoom"} 2.0',
+    ):
+        assert line in page.splitlines()
+    assert "gpushare_fraction" not in (await ask(Monitoring(lambda: known), "/metrics"))[1]
 
 
 async def test_metrics_without_a_driver(tmp_path: Path) -> None:

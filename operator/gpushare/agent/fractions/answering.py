@@ -60,6 +60,8 @@ class FractionAnswers:
         """By UUID; replaced as a whole."""
         self.trouble = ""
         """Why the pods of the node cannot be listed; empty when they can."""
+        self.refusals: Counter[str] = Counter()
+        """What was refused to the kubelet, by reason."""
         self._refresh = refresh
         self._library = library
         self._on_other = on_other
@@ -93,11 +95,12 @@ class FractionAnswers:
         Raises:
             RequestRefused: there is no such container, or a GPU of it is not there any more.
         """
-        self._refuse_count(pool)
-        with self._changed:
-            entry = self._find(pool, request.size)[0]
-        self._check_gpus(pool, entry)
-        return choose_ids(pool, entry.grants, request)
+        with self._counting():
+            self._refuse_count(pool)
+            with self._changed:
+                entry = self._find(pool, request.size)[0]
+            self._check_gpus(pool, entry)
+            return choose_ids(pool, entry.grants, request)
 
     def allocate(self, pool: Pool, ids: Sequence[str], options: ResponseOptions) -> ContainerAnswer:
         """What one container gets with these ids. They say on which GPUs, the scheduler's decision says how much.
@@ -105,6 +108,10 @@ class FractionAnswers:
         Raises:
             RequestRefused: the pool does not have an id, no pod waits for so many, or there is no room for what was decided.
         """
+        with self._counting():
+            return self._allocate(pool, ids, options)
+
+    def _allocate(self, pool: Pool, ids: Sequence[str], options: ResponseOptions) -> ContainerAnswer:
         self._refuse_count(pool)
         base = responses.build_response(pool, ids, options)
         counts = dict(Counter(map(device_of, ids)))
@@ -118,6 +125,15 @@ class FractionAnswers:
             paths = self._library.prepare(ids) if self._library is not None else None
             self._flight.give(entry, ids)
         return _merged(base, limits.build_limits(self.mode, self._parts(pool, grants), _units_of(entry), paths))
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        try:
+            yield
+        except RequestRefused as refusal:
+            with self._changed:
+                self.refusals[refusal.reason] += 1
+            raise
 
     def _refuse_count(self, pool: Pool) -> None:
         if pool.resource == names.RESOURCE_ALIYUN_COUNT:
@@ -137,7 +153,8 @@ class FractionAnswers:
                 if is_fresh or remaining <= 0:
                     trouble = self.trouble or ("" if is_fresh else "the API server does not answer")
                     known = f" (the pods of this node cannot be listed: {trouble})" if trouble else ""
-                    raise RequestRefused(f'invalid request for "{pool.resource}": {refusal}{known}') from None
+                    text = f'invalid request for "{pool.resource}": {refusal}{known}'
+                    raise RequestRefused(text, reason="NoAnswer" if trouble else refusal.reason) from None
             if not wanted:
                 self._wanted += 1
                 wanted = self._wanted
@@ -150,7 +167,8 @@ class FractionAnswers:
         if gone:
             raise RequestRefused(
                 f'invalid request for "{pool.resource}": {entry.title} was given {", ".join(gone)}, which this node '
-                "does not have any more, or not in good health; its owner makes another pod"
+                "does not have any more, or not in good health; its owner makes another pod",
+                reason="GPUGone",
             )
 
     def _check_room(self, entry: Entry, grants: Sequence[Grant]) -> None:
@@ -165,12 +183,14 @@ class FractionAnswers:
             if mode.dialect is Dialect.HAMI and grant.memory_mib > room:
                 raise RequestRefused(
                     f"the kubelet chose GPU {gpu.index} for {entry.title}, where {room} MiB are left "
-                    f"of {grant.memory_mib} that it was given elsewhere"
+                    f"of {grant.memory_mib} that it was given elsewhere",
+                    reason="NoRoom",
                 )
             if grant.cores > 100 * mode.core_scaling - cores:
                 raise RequestRefused(
                     f"the kubelet chose GPU {gpu.index} for {entry.title}, where too little of the {grant.cores} % of compute "
-                    "is left that it was given elsewhere"
+                    "is left that it was given elsewhere",
+                    reason="NoRoom",
                 )
 
     def _parts(self, pool: Pool, grants: Sequence[Grant]) -> list[Part]:

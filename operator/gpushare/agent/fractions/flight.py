@@ -129,13 +129,14 @@ class Flight:
         strangers = [pod for pod in coming if pod.decision is None]
         entries = tuple(self._open(decided))
         if not entries:
-            raise RequestRefused(self._why_none(size, strangers))
+            raise RequestRefused(self._why_none(size, strangers), reason="NotPlaced")
         suspects = [pod for pod in strangers if size in pod.asks.values()]
         shapes = {pod.decision.shape for pod in decided if pod.decision is not None}
         sizes = {size_of(entry.grants) for entry in entries}
         if suspects or len(shapes) > 1 or (len(decided) > 1 and len(sizes) > 1):
             titles = sorted({entry.pod.title for entry in entries} | {pod.title for pod in suspects})
-            raise RequestRefused(f"it cannot be told for which pod this is, of {' and '.join(titles)}, which differ")
+            text = f"it cannot be told for which pod this is, of {' and '.join(titles)}, which differ"
+            raise RequestRefused(text, reason="Ambiguous")
         if size_of(entries[0].grants) != size:
             decided_on = f"{entries[0].title} was given {size_of(entries[0].grants)}"
             raise RequestRefused(f"{size} of {self.resource} are asked for, and {decided_on}")

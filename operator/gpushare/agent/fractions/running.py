@@ -97,6 +97,11 @@ class Fractions:
             with self.answers.changing() as flight:
                 flight.see_holders(self._around.holders.holders)
 
+    @property
+    def refusals(self) -> Mapping[str, int]:
+        """What was refused to the kubelet, by reason."""
+        return self.answers.refusals.copy() if self.answers is not None else {}
+
     def holdings(self) -> Holdings:
         """Who has what of which GPU, for reports."""
         if self.answers is None:
