@@ -23,5 +23,7 @@ for version in "$@"; do
   folder=$cache/kubectl-$version
   [ -x "$folder/kubectl" ] || fetch "$version" "$folder"
   "$folder/kubectl" version --client
-  PATH=$folder:$PATH .venv/bin/gpushare sandbox --tour </dev/null
+  for tour in sharing fractions; do
+    PATH=$folder:$PATH .venv/bin/gpushare sandbox --tour "$tour" </dev/null
+  done
 done
