@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from gpushare import names
@@ -34,6 +35,17 @@ def read_count(pod: Manifest, findings: Findings, *, has_memory: bool) -> int:
     if count == 0:
         findings.problems.append(Problem(path=path, message="0 GPUs cannot hold memory; write 1 or more"))
     return max(count, 1)
+
+
+def refuse_mixture(readers: Sequence[ContainerReader], settings: RequestSettings) -> None:
+    """Compute in some containers of a pod and not in others: no other pod could come to its node, with compute or without."""
+    without = [each for each in readers if each.has(settings.aliyun_memory) and not each.has(settings.aliyun_cores)]
+    if any(each.has(settings.aliyun_cores) for each in readers):
+        for reader in without:
+            message = (
+                f"another container asks for {settings.aliyun_cores} too; write it for each container, or for none"
+            )
+            reader.refuse(settings.aliyun_memory, message)
 
 
 def read_container(reader: ContainerReader, count: int, settings: RequestSettings) -> ContainerRequest | None:

@@ -42,6 +42,7 @@ def read_request(pod: Manifest, settings: RequestSettings) -> ReadRequest:
         )
         return ReadRequest(problems=(*findings.problems, Problem(path="spec", message=message)))
     if is_aliyun:
+        aliyun.refuse_mixture(readers, settings)
         containers = (aliyun.read_container(reader, count, settings) for reader in readers)
         return _build(pod, Dialect.ALIYUN, containers, findings, settings)
     if is_hami or (has_plain and settings.claim_plain_gpu):

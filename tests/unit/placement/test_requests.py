@@ -175,6 +175,11 @@ def test_aliyun(units: int, cores: int | None, count: str | None, expected: tupl
             pod_of(aliyun(cores=30)), "needs memory too; write aliyun.com/gpu-mem as well", id="aliyun compute alone"
         ),
         pytest.param(
+            pod_of(aliyun("a", units=1, cores=10), aliyun("b", units=1), container("c")),
+            "spec.containers[1].resources.limits[aliyun.com/gpu-mem]: another container asks for aliyun.com/gpu-core.percentage",
+            id="aliyun compute in one container and not in the other",
+        ),
+        pytest.param(
             pod_of(aliyun(units=1, cores=12)), "12 is no step of 5 up to 100", id="aliyun compute between steps"
         ),
         pytest.param(pod_of(aliyun(units=1, cores=105)), "105 is no step of 5 up to 100", id="aliyun compute over 100"),
