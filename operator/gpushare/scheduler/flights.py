@@ -65,12 +65,16 @@ class Flights:
     def leave(self, node: str, uid: str) -> None:
         """Says that a pod is no longer on its way: it was confirmed, or it will not come. Lets those who wait go on."""
         flight = self._flights.get(node)
-        if flight is None or flight.aboard.pop(uid, None) is None or flight.aboard:
-            return
+        if flight is not None and flight.aboard.pop(uid, None) is not None:
+            self._go_on(node)
+
+    def _go_on(self, node: str) -> None:
+        flight = self._flights[node]
         # The first who waits, and everyone who may go with it, even those from behind another who may not: for that one
         # nothing is lost by it, as they all go at once.
-        for waiting in tuple(flight.queue):
-            if flight.takes(waiting.ticket):
+        for waiting in tuple(flight.queue) if not flight.aboard else ():
+            # One that has given up stands in the queue until its turn to run comes.
+            if not waiting.boarded.done() and flight.takes(waiting.ticket):
                 flight.aboard[waiting.uid] = waiting.ticket
                 flight.queue.remove(waiting)
                 waiting.boarded.set_result(None)
@@ -104,6 +108,7 @@ class Flights:
         except BaseException:
             if waiting in flight.queue:
                 flight.queue.remove(waiting)
+                self._go_on(node)
             else:
                 # Let aboard in the same moment; those behind it must not wait for it.
                 self.leave(node, uid)

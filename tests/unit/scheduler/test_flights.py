@@ -36,6 +36,21 @@ async def test_together(one: Ticket, other: Ticket, together: bool) -> None:
         assert together
 
 
+async def test_all_that_wait_give_up_at_once() -> None:
+    """As when a leader steps down: nobody is let aboard instead, and the next one finds nobody in its way."""
+    flights, later = Flights(), asyncio.get_running_loop().time() + 60
+    await flights.wait("n", "1", A, 0)
+    waiting = [asyncio.create_task(flights.wait("n", uid, ticket, later)) for uid, ticket in (("2", B), ("3", MIXED))]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    flights.leave("n", "1")
+    await flights.wait("n", "4", A, later)
+
+    assert [type(end) for end in await asyncio.gather(*waiting, return_exceptions=True)] == [asyncio.CancelledError] * 2
+    assert (flights.aboard("n"), flights.counts) == ({"4"}, (1, 0))
+
+
 async def test_one_that_gives_up_in_the_moment_it_is_let_aboard() -> None:
     """It takes nobody's place."""
     flights = Flights()
