@@ -177,6 +177,31 @@ async def test_missing_right(cluster: GpuCluster) -> None:
         assert await cluster.admin.get(manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE)
 
 
+@pytest.mark.parametrize("changing", [False, True], ids=["one reason", "another reason each time"])
+async def test_refused_for_good(cluster: GpuCluster, changing: bool) -> None:
+    """Whoever refuses a write is asked less and less often, also where each answer names another time or port."""
+    handle, refused, lists = cluster.server.api.handle, 0, 0
+
+    async def moody(request: Request) -> Answer:
+        nonlocal refused, lists
+        lists += request.method == "GET" and request.path.endswith("/gpuclusters")
+        if request.method == "PATCH" and "/daemonsets" in request.path:
+            refused += 1
+            reason = f"denied after {refused if changing else 1} ms"
+            return Response.refused(statuses.ApiError(403, "Forbidden", reason))
+        return await handle(request)
+
+    cluster.server.api.handle = moody  # type: ignore[method-assign]
+    async with cluster.controller():
+        await cluster.apply_policy()
+        await cluster.until_condition("Error", "True", saying="denied after")
+        await asyncio.sleep(6)
+
+    assert 2 <= refused <= 16
+    assert lists <= 4
+    assert len(cluster.writes) <= 80
+
+
 async def test_server_without_streamed_lists(cluster: GpuCluster) -> None:
     """An API server that refuses to stream lists is watched in the old way."""
     handle = cluster.server.api.handle

@@ -52,6 +52,7 @@ class Loop:
         self._log = log
         self._due: float | None = None
         self._resync_at = math.inf
+        self._refused = Backoff(first=_REFUSED_SECONDS, most=_LONGEST_PAUSE_SECONDS)
         self._reasons: set[str] = set()
         self._asked = asyncio.Event()
         self.passes = Passes()
@@ -93,6 +94,7 @@ class Loop:
                 self.passes.done += 1
                 self.passes.done_at = time.time()
                 backoff.reset()
+                self._refused.reset()
             else:
                 self.passes.failed += 1
                 self.request("retry", delay=backoff.next())
@@ -136,8 +138,8 @@ class Loop:
         try:
             await self._run_pass()
         except ClusterRefused:
-            # It may be for want of a right, which a resync finds out.
-            self.request_resync(delay=_REFUSED_SECONDS)
+            # It may be for want of a right, which a resync finds out; what is refused for good must not make it busy.
+            self.request_resync(delay=self._refused.next())
             raise
         finally:
             self.passes.seconds = clock() - started

@@ -25,7 +25,9 @@ _STATUS_SECONDS = 1.0
 """The status of one policy is not written more often in the long run."""
 _STATUS_BURST = 30
 """What a person types, change after change, is answered at once; a long roll-out is what must be paced."""
-
+_FAILURE_SECONDS = 30.0
+_FAILURE_BURST = 5
+"""How soon a new reason of a failure is told, and how often: some name a time or a port, and differ each time."""
 
 _RIVAL_SECONDS = 20.0
 """How often NVIDIA's operator is looked for again where it was found: people scale it down and wait for us."""
@@ -60,6 +62,7 @@ class Reconciler:
         self._active: str | None = None
         """Name of the policy that was followed last; None before the first pass."""
         self._pace = Pace(time.monotonic, seconds=_STATUS_SECONDS, burst=_STATUS_BURST)
+        self._failing = Pace(time.monotonic, seconds=_FAILURE_SECONDS, burst=_FAILURE_BURST)
 
     async def report_blocked(self, problem: str) -> None:
         """Says on the active policy why nothing can be done, while too little is seen to decide anything else."""
@@ -134,7 +137,9 @@ class Reconciler:
         texts |= {name: min(map(str, errors)) for name, errors in refused.items() if errors}
         if texts != self._store.failures:
             self._store.failures = texts
-            self._request("failures", 0.0)
+            if not (wait := self._failing.wait("failures")):
+                self._failing.count("failures")
+            self._request("failures", wait)
         return [*broken.values(), *(error for errors in parts.values() for error in errors)]
 
     async def _report(self, statuses: Iterable[PolicyStatus]) -> list[GpuShareError]:
