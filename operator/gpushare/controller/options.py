@@ -158,7 +158,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Options:
         UsageError: an unknown flag, or a value that cannot be; says which.
     """
     given = _build_parser().parse_args(list(argv))
-    if given.resync_seconds <= 0:
+    if not 0 < given.resync_seconds < math.inf:
         raise UsageError(f"--resync-seconds {given.resync_seconds:g}: expected a number above 0")
     if not 0 <= given.discovery_grace_seconds < math.inf:
         raise UsageError(f"--discovery-grace-seconds {given.discovery_grace_seconds:g}: expected a number, 0 or more")

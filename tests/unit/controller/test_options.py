@@ -82,6 +82,7 @@ def test_parse(argv: list[str], environ: dict[str, str], expected: Options) -> N
         pytest.param(["--metrics-port", "70000"], "--metrics-port 70000: expected", id="no port"),
         pytest.param(["--webhook-port", "-1"], "--webhook-port -1: expected", id="no port of a webhook"),
         pytest.param(["--resync-seconds", "0"], "--resync-seconds 0: expected", id="no time"),
+        pytest.param(["--resync-seconds", "nan"], "--resync-seconds nan: expected", id="no number"),
         pytest.param(["--canary", "pool in (a)"], "--canary: .pool in .a..: expected labels such as", id="no selector"),
         pytest.param(["--stop-on-refusal", "yes"], "invalid choice: 'yes'", id="neither true nor false"),
         pytest.param(["--leader-elect", "yes"], "invalid choice: 'yes'", id="no choice"),
