@@ -367,3 +367,21 @@ async def test_an_earlier_attempt_comes_through_while_a_later_one_waits(fraction
     assert sorted(free_on(replica, "n2")) == [13360, 15360]
     assert replica.books.flights.aboard("n2") == frozenset()
     assert replica.books.charges["default"].memory_mib == 3000
+
+
+async def test_whole_gpus_from_before_the_node_gave_out_parts(fractions: Fractions, replica: Replica) -> None:
+    """R16: a pod that has a whole GPU keeps it for itself, until it is gone; no quota is charged with it."""
+    await fractions.add_pod("old", hami(gpus=1), nodeName="n1")
+    await fractions.start("old")
+    held = {"namespace": "default", "pod": "old", "container": "main", "resource": "nvidia.com/gpu"}
+    status = {"allocations": [{"index": 0, "containers": [held]}]}
+    await fractions.cluster.patch(manifests.GPU_NODE, "n1", {"status": status}, subresource="status")
+    await replica.until(lambda: replica.books.nodes["n1"].uses[0].alone == 1)
+    both = await fractions.add_pod("both", hami(gpus=2, mem=1000))
+
+    reason = "1/2 CardComputeUnitsExhausted, 1/2 AllocatedCardsInsufficientRequest"
+    assert (await replica.filter(both, "n1"))[1] == {"n1": reason}
+    assert not any(replica.books.charges["default"])
+    await fractions.cluster.delete(manifests.POD, "old", "default", grace_seconds=0)
+    await replica.until(lambda: replica.books.nodes["n1"].uses[0].alone == 0)
+    assert (await replica.filter(both, "n1"))[0] == ["n1"]

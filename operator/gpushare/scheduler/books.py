@@ -21,7 +21,7 @@ from gpushare.placement.nodes import NodeState
 from gpushare.placement.quotas import FREE, Charge
 from gpushare.placement.shapes import Kind
 from gpushare.scheduler.flights import Flights, Ticket
-from gpushare.scheduler.pods import Grants, SeenPod, correct, read_allocations
+from gpushare.scheduler.pods import Grants, SeenPod, correct, read_allocations, read_whole
 
 _ENDED: Final = 10_000
 """Uids that are remembered after their pods' end: more than end while all pods of a large cluster are listed."""
@@ -90,6 +90,7 @@ class Books:
         self._ended: dict[str, None] = {}
         self._annotations: dict[str, Mapping[str, str]] = {}
         self._allocations: dict[str, Mapping[str, Grants]] = {}
+        self._whole: dict[str, Mapping[str, Grants]] = {}
 
     # What exists.
 
@@ -113,7 +114,7 @@ class Books:
     def see_gpu_node(self, gpu_node: GPUNode) -> None:
         """Takes what the agent says of a node: what there is, and who holds what of it."""
         name, status = gpu_node.name, gpu_node.status
-        self._allocations[name] = read_allocations(status)
+        self._allocations[name], self._whole[name] = read_allocations(status), read_whole(status)
         judged = [self._judge(self.pods[uid], status.fractions) for uid in self._pods_of.get(name, ())]
         for placed in judged:
             self._keep(placed)
@@ -128,9 +129,10 @@ class Books:
 
     def drop_gpu_node(self, name: str) -> None:
         """A GPUNode is gone, and with it its node. Its pods stay known, as they were decided, until they are gone too."""
-        if self._allocations.pop(name, None):
-            for uid in self._pods_of.get(name, ()):
-                self._keep(self._judge(self.pods[uid], None))
+        self._allocations.pop(name, None)
+        self._whole.pop(name, None)
+        for uid in self._pods_of.get(name, ()):
+            self._keep(self._judge(self.pods[uid], None))
         if self.nodes.pop(name, None) is not None:
             self._gone(name)
 
@@ -215,9 +217,12 @@ class Books:
     def _judge(self, placed: Placed, mode: FractionMode | None) -> Placed:
         """What a pod holds, and how far it has come, by what its agent says."""
         actual = self._allocations.get(placed.node, {}).get(placed.uid, {})
-        stage, containers = placed.stage, actual
+        stage = placed.stage
         isolation = mode.isolation if mode else Isolation.NONE
-        if placed.decision is not None:
+        if placed.decision is None:
+            # Nothing holds it to a part, so that nobody else may be on its GPUs.
+            containers = self._whole.get(placed.node, {}).get(str(placed), {})
+        else:
             decided = placed.decision.containers
             # Of an instance of a GPU, the index of the GPU does not tell which one it is.
             containers = decided if isolation is Isolation.MIG else correct(decided, actual)
@@ -225,7 +230,8 @@ class Books:
             lasting = [name for name in decided if placed.kinds.get(name) is not Kind.INIT]
             if lasting and all(name in actual for name in lasting):
                 stage = Stage.CONFIRMED
-        holding, charge = holding_of(containers, placed.kinds), charge_of(containers, placed.kinds)
+        holding = holding_of(containers, placed.kinds)
+        charge = charge_of(containers, placed.kinds) if placed.decision is not None else FREE
         return replace(placed, stage=stage, containers=containers, holding=holding, charge=charge)
 
     def _keep(self, placed: Placed) -> bool:

@@ -11,7 +11,7 @@ from gpushare import names
 from gpushare.domain.fractions import Decision, Grant
 from gpushare.domain.gpunode import GPUNodeStatus
 from gpushare.domain.manifests import Manifest
-from gpushare.placement.shapes import Kind, kinds_of
+from gpushare.placement.shapes import WHOLE, Kind, kinds_of
 
 BOUND: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that hold something: one that ends leaves the watch as if it were deleted. Its deletion mark
@@ -110,6 +110,18 @@ def read_allocations(status: GPUNodeStatus) -> dict[str, Grants]:
         if held.pod_uid and held.gpu_index in uuids:
             containers = found.setdefault(held.pod_uid, {})
             grant = Grant(uuids[held.gpu_index], held.memory_mib, held.cores)
+            containers[held.container] = (*containers.get(held.container, ()), grant)
+    return dict(found)
+
+
+def read_whole(status: GPUNodeStatus) -> dict[str, Grants]:
+    """Whole GPUs of pods without a decision, by namespace and name: those that were there before the node gave out parts."""
+    uuids = {int(device["index"]): str(device["uuid"]) for device in status.devices}
+    found: dict[str, dict[str, tuple[Grant, ...]]] = {}
+    for held in status.allocations:
+        if not held.pod_uid and held.gpu_index in uuids:
+            containers = found.setdefault(f"{held.namespace}/{held.pod}", {})
+            grant = Grant(uuids[held.gpu_index], 0, WHOLE)
             containers[held.container] = (*containers.get(held.container, ()), grant)
     return dict(found)
 
