@@ -19,7 +19,7 @@ from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import status
 from gpushare.plan.assignments import Assignment, describe
 from gpushare.plan.capacity import Showing
-from gpushare.plan.rollouts import Phase, Progress, title_of
+from gpushare.plan.rollouts import Phase, Progress, attempt_of, title_of
 from gpushare.plan.snapshot import Node, Policy
 
 Topic: TypeAlias = tuple[ObjectKey, str]
@@ -152,7 +152,7 @@ def node_notes(node: Node, assignment: Assignment, progress: Progress, *, known:
         return {(key, "config"): Note(event=None)}
     elif progress.phase is Phase.REFUSED:
         reason, kind = "ConfigNotApplied", EventType.WARNING
-        text = f"{node.name} cannot run {title_of(progress.config)} and keeps what was there: {progress.text}"
+        text = f"{node.name} cannot {attempt_of(progress.config)} and keeps what was there: {progress.text}"
     else:
         warnings = (*assignment.warnings, *progress.warnings)
         reason, kind = "ConfigApplied", EventType.WARNING if warnings else EventType.NORMAL

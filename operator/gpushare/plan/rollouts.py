@@ -136,7 +136,7 @@ def summarise(nodes: Mapping[str, Progress]) -> Summary:
             case Phase.KEPT:
                 kept.setdefault(_origin_of(progress.config), []).append(name)
             case Phase.REFUSED:
-                refused.setdefault((progress.config.name, progress.text), []).append(name)
+                refused.setdefault((attempt_of(progress.config), progress.text), []).append(name)
             case Phase.HELD:
                 held.setdefault(progress.text, []).append(name)
             case Phase.WAITING:
@@ -146,8 +146,8 @@ def summarise(nodes: Mapping[str, Progress]) -> Summary:
         applied=sum(running.values()),
         running=", ".join(f"{title} on {wording.counted(count, 'node')}" for title, count in sorted(running.items())),
         refused=tuple(
-            f'{wording.listed(who)} cannot run "{config}" and {_verb("keep", who)} what was there: {text}'
-            for (config, text), who in refused.items()
+            f"{wording.listed(who)} cannot {attempt} and {_verb('keep', who)} what was there: {text}"
+            for (attempt, text), who in refused.items()
         ),
         kept=tuple(
             f"{wording.listed(who)} {_verb('keep', who)} {origin}"
@@ -186,6 +186,11 @@ def _verb(verb: str, who: Collection[str]) -> str:
 def title_of(config: Config) -> str:
     """A configuration for people."""
     return f"{config.name} (revision {config.revision})" if config.is_named else "unshared"
+
+
+def attempt_of(config: Config) -> str:
+    """What a node that refuses it was to do; without a configuration, only the policy itself asks for anything."""
+    return f'run "{config.name}"' if config.is_named else "follow the policy"
 
 
 def _origin_of(config: Config) -> str:

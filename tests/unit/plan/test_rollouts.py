@@ -112,6 +112,13 @@ def test_summary() -> None:
     )
 
 
+def test_refused_without_a_configuration() -> None:
+    """Nobody has named one, so what a node refuses is the policy's."""
+    refused = Progress(phase=Phase.REFUSED, config=Config(mig_strategy="single"), text="no such layout")
+
+    assert summarise({"gpu1": refused}).news == "gpu1 cannot follow the policy and keeps what was there: no such layout"
+
+
 KEY = ObjectKey(manifests.DAEMON_SET, "agent", "ns")
 
 
