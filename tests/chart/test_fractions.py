@@ -119,6 +119,17 @@ def test_kube_scheduler_is_of_the_cluster() -> None:
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "kube-scheduler:v1.34.5"
 
 
+@pytest.mark.parametrize("tolerations", ["null", "[]", '[{"key": "any", "operator": "Exists"}]'])
+def test_pods_run_where_all_nodes_give_out_fractions(tolerations: str) -> None:
+    """The taint of such nodes keeps none of the chart's pods away, whatever else they are told to tolerate."""
+    found = helm.render(*ON, "--set-json", f"tolerations={tolerations}")
+
+    pods = [item["spec"]["template"]["spec"] for item in found if item["kind"] in {"Deployment", "Job"}]
+    wanted = {"key": names.TAINT_FRACTIONS, "operator": "Exists", "effect": "NoSchedule"}
+    assert len(pods) > 3
+    assert [pod for pod in pods if wanted not in pod["tolerations"]] == []
+
+
 def test_changed_settings_restart_the_scheduler() -> None:
     """It reads them once; nothing else of a release restarts it."""
     before, after = (helm.render(*ON, "--set", f"fractions.settings.defaultMemory={mib}") for mib in (1, 2))

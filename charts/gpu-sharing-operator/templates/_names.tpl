@@ -28,9 +28,12 @@ priorityClassName: {{ . }}
 {{- with .Values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
+tolerations:
 {{- with .Values.tolerations }}
-tolerations: {{- toYaml . | nindent 0 }}
+{{ toYaml . }}
 {{- end }}
+# Where all nodes give out fractions, it would run nowhere otherwise.
+- {key: gpushare.dev/fractions, operator: Exists, effect: NoSchedule}
 {{- with .Values.affinity }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
