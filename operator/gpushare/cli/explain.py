@@ -101,14 +101,17 @@ def _explain_pod(picture: Picture, pod: Manifest) -> Explanation:
 
 
 def _explain_node(picture: Picture, name: str) -> Explanation:
+    from gpushare.views import holders
     from gpushare.views.explanations import explain_node, list_holders
 
     node = next(each for each in picture.gpu_nodes if each.name == name)
     state = picture.books.nodes.get(name)
-    indexes = {gpu.uuid: gpu.index for gpu in state.gpus} if state else {}
-    holders = (
+    if state is None or state.mode is None:
+        return explain_node(node, None, holders.list_parts(node))
+    indexes = {gpu.uuid: gpu.index for gpu in state.gpus}
+    held_by = (
         (str(pod), {indexes[uuid]: use.memory_mib for uuid, use in pod.holding.items() if uuid in indexes})
         for pod in picture.books.pods.values()
         if pod.node == name
     )
-    return explain_node(node, state if state is not None and state.mode is not None else None, list_holders(holders))
+    return explain_node(node, state, list_holders(held_by))

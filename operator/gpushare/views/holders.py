@@ -1,4 +1,4 @@
-"""Which GPU is held by whom: all GPUs of all nodes, shared in whichever way. Called by `gpushare top`."""
+"""Which GPU is held by whom: all GPUs of all nodes, shared in whichever way. Called by `gpushare top` and `explain`."""
 
 from __future__ import annotations
 
@@ -34,6 +34,15 @@ def build_document(nodes: Iterable[GPUNode]) -> Mapping[str, Any]:
             for device in node.status.devices
         ]
     }
+
+
+def list_parts(node: GPUNode) -> list[str]:
+    """Who holds what on one node, a sentence each."""
+    return [
+        f"{each.namespace}/{each.pod} ({each.container}): {_part_of(each)}, GPU {device['index']}"
+        for device in node.status.devices
+        for each in _held(node, device)
+    ]
 
 
 def _rows(node: GPUNode, device: Mapping[str, Any]) -> Iterator[list[str]]:

@@ -139,7 +139,11 @@ def test_top(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         pytest.param("wrong", ["problem spec: asks for both"], id="can never run"),
         pytest.param("node/hami", ["in HAMi's dialect: 10 slots a GPU", "GPU 0: Tesla T4, 3000 of 15360 MiB"], id="node"),
-        pytest.param("plain", ["not healthy: XID 79"], id="node without fractions"),
+        pytest.param(
+            "plain",
+            ["not healthy: XID 79", "pod default/whole (c): 1 share of nvidia.com/gpu, GPU 1"],
+            id="node without fractions",
+        ),
     ],
 )  # fmt: skip
 def test_explain(cluster: str, capsys: pytest.CaptureFixture[str], name: str, says: list[str]) -> None:
