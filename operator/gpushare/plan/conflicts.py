@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from gpushare import names
 from gpushare.domain.gpunode import ANOTHER_PLUGIN, CAPACITY_SHOWN, REGISTERED, GPUNode
 from gpushare.domain.manifests import ObjectKey
 from gpushare.plan import components, policies, pruning, wording
@@ -77,7 +78,7 @@ def find_others(snapshot: Snapshot, contested: Mapping[str, frozenset[str]]) -> 
     of_discovery = {name: keys & maintained[name] for name, keys in contested.items() if keys & maintained[name]}
     of_others = {name: keys - maintained[name] for name, keys in contested.items() if keys - maintained[name]}
     return [
-        *_objects(snapshot.lost_objects),
+        *_objects(snapshot.lost_objects, snapshot.settings.namespace),
         *_discovery(of_discovery),
         *_others(of_others, snapshot.nodes),
         *_plugins(snapshot.gpu_nodes),
@@ -85,10 +86,11 @@ def find_others(snapshot: Snapshot, contested: Mapping[str, frozenset[str]]) -> 
     ]
 
 
-def _objects(lost: Iterable[ObjectKey]) -> Iterator[str]:
+def _objects(lost: Iterable[ObjectKey], namespace: str) -> Iterator[str]:
     for key in sorted(map(str, lost)):
         yield (
-            f"somebody else rewrites or deletes {key} again and again: its component is left alone for an hour. "
+            f"somebody else rewrites or deletes {key} again and again: its component is left alone for an hour, or until the "
+            f"controller is restarted (`kubectl rollout restart -n {namespace} deployment {names.CONTROLLER}`). "
             "`kubectl get -o yaml --show-managed-fields` tells who wrote it last"
         )
 

@@ -68,4 +68,6 @@ def _lacks(snapshot: Snapshot, daemonset: str, expected: int) -> list[str]:
     key = ObjectKey(manifests.DAEMON_SET, daemonset, snapshot.settings.namespace)
     live = next((item.rollout for item in snapshot.objects if item.key == key and item.managed), None)
     text = rollouts.describe_daemonset(key, live, expected)
+    if text and live is None and key in snapshot.lost_objects:
+        return [f"{key} is gone, and is not made again: see Conflict"]
     return [text] if text else []

@@ -56,6 +56,19 @@ def test_object_of_somebody() -> None:
     assert [spec.name for spec in plan.gpu_nodes] == ["gpu02"]
     conditions = {condition.type: condition for condition in plan.policies[0].conditions}
     assert f"rewrites or deletes {ROLE} again and again" in conditions["Conflict"].message
+    assert "kubectl rollout restart -n gpu-operator deployment gpu-sharing-operator" in conditions["Conflict"].message
+
+
+def test_somebody_deletes_the_agents() -> None:
+    """What is not made any more is not said to be on its way."""
+    key = ObjectKey(manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, "gpu-operator")
+    start, _ = settle(snapshot(node()))
+
+    plan = build_plan(replace(start, objects=(), lost_objects=frozenset({key})), NOW)
+
+    [status] = plan.policies
+    error = next(condition for condition in status.conditions if condition.type == "Error")
+    assert f"{key} is gone, and is not made again: see Conflict" in error.message
 
 
 def test_policy_of_another_operator() -> None:
