@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from gpushare.agent.fractions.answering import FractionAnswers
 from gpushare.agent.fractions.pods import BoundPod, read_pod
@@ -13,6 +13,7 @@ from gpushare.domain.manifests import Manifest
 from gpushare.errors import GpuShareError
 from gpushare.kube import watching
 from gpushare.kube.cluster import Cluster, EventType
+from gpushare.kubelet.values import ContainerDevices
 
 
 class PodFollower:
@@ -25,10 +26,10 @@ class PodFollower:
         answers: FractionAnswers,
         log: logging.Logger,
         *,
-        read_holders: Callable[[], Awaitable[None]],
+        read_holders: Callable[[], Awaitable[Sequence[ContainerDevices]]],
         on_change: Callable[[], None],
     ) -> None:
-        """`read_holders` asks the kubelet who holds what, and tells `answers`; `on_change` is called after each change."""
+        """`read_holders` asks the kubelet who holds what; `on_change` is called after each change."""
         self._cluster = cluster
         self._fields = f"spec.nodeName={node}"
         self._answers = answers
@@ -76,12 +77,11 @@ class PodFollower:
         self._answers.trouble = ""
         pods = [pod for pod in map(self._read, listed.items) if pod is not None]
         version = int(listed.resource_version) if listed.resource_version.isdecimal() else 0
-        with self._answers.changing() as flight:
+        holders = await self._read_holders()
+        with self._answers.changing(listed=wanted) as flight:
             flight.see_all(pods, version)
-        # The kubelet too may have told nothing yet of what it was answered.
-        await self._read_holders()
-        with self._answers.changing(listed=wanted):
-            pass
+            # In the same moment: a pod that has got what it needs must not be taken for one that is about to get it.
+            flight.see_holders(holders)
         self._on_change()
 
     def _read(self, manifest: Manifest) -> BoundPod | None:

@@ -118,7 +118,7 @@ class Fractions:
             on_other=self._tell_other,
         )
         follower = self._follower = PodFollower(
-            around.cluster, around.node, answers, around.log, read_holders=self._read_holders, on_change=self._see_news
+            around.cluster, around.node, answers, around.log, read_holders=around.holders.read, on_change=self._see_news
         )
         works: list[Callable[[], Awaitable[None]]] = [follower.run, self._poster.run]
         if mode.isolation is Isolation.HAMI_CORE:
@@ -137,12 +137,6 @@ class Fractions:
         if holdings != self._told:
             self._told = holdings
             self._on_news()
-
-    async def _read_holders(self) -> None:
-        holders = await self._around.holders.read()
-        if self.answers is not None:
-            with self.answers.changing() as flight:
-                flight.see_holders(holders)
 
     async def _look_for_library(self) -> None:
         while True:
