@@ -16,6 +16,7 @@ from gpushare.domain.devices import Inventory
 from gpushare.errors import Problem
 from gpushare.host.state import LastGood
 from gpushare.kubelet.values import ContainerDevices
+from gpushare.sharing.fractions import REQUESTED
 
 _NAMED: Final = 5
 """How many pods a refusal names."""
@@ -73,12 +74,13 @@ class Reconciler:
         )
 
     async def _before_shrinking(self, decision: Decision, inventory: Inventory | None) -> Decision | None:
-        """What is in force until now, where the decided configuration must not shrink what is in use."""
+        """What is in force until now, where the decided configuration must not take what is in use."""
         last_good = self._memory.state.last_good
-        is_new = last_good is not None and _differs(decision.in_force, last_good)
-        if not is_new or decision.settings.config.extension.on_shrink is not OnShrink.REFUSE:
+        if last_good is None or not _differs(decision.in_force, last_good):
             return None
-        return await self._decide(None, inventory)
+        before = await self._decide(None, inventory)
+        is_careful = decision.settings.config.extension.on_shrink is OnShrink.REFUSE
+        return before if is_careful or _ends_fractions(decision, before) else None
 
     async def _apply_unless_in_use(self, decision: Decision, before: Decision, inventory: Inventory | None) -> Decision:
         refused = self._refusal(await self._read_holders(), decision, before)
@@ -92,6 +94,9 @@ class Reconciler:
         return await self._apply(refused, inventory)
 
     def _refusal(self, holders: Sequence[ContainerDevices], decision: Decision, before: Decision) -> Decision | None:
+        if _ends_fractions(decision, before):
+            problem = _double_use(holders, decision, before)
+            return replace(before, refusal=(problem,)) if problem is not None else None
         beyond = allocations.shrink_beyond(holders, before.pools, decision.pools)
         if not beyond:
             return None
@@ -115,6 +120,24 @@ class Reconciler:
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+
+
+def _ends_fractions(decision: Decision, before: Decision) -> bool:
+    return before.fractions is not None and decision.fractions is None
+
+
+def _double_use(holders: Sequence[ContainerDevices], decision: Decision, before: Decision) -> Problem | None:
+    """What is in the way while pods have parts of GPUs: the kubelet would give out the GPUs as if they were free."""
+    assert before.fractions is not None
+    resource = REQUESTED[before.fractions.dialect]
+    offered = decision.pools[resource].by_id if resource in decision.pools else {}
+    if all(share_id in offered for holder in holders if holder.resource == resource for share_id in holder.ids):
+        return None
+    return Problem(
+        path="gpushare.fractions",
+        message=f"parts of GPUs are in use{_by(holders, resource)}, and the same GPUs would be given out beside them; "
+        "delete pods first, and the rest follows",
+    )
 
 
 def _by(holders: Iterable[ContainerDevices], resource: str) -> str:

@@ -114,6 +114,35 @@ async def test_shrinking_counts_after_a_restart_too(tmp_path: Path) -> None:
     await passes.close()
 
 
+@pytest.mark.parametrize(
+    ("isolation", "ids", "is_held_back"),
+    [
+        pytest.param("none", 2, True, id="parts in use"),
+        pytest.param("none", 0, False, id="nothing in use"),
+        pytest.param("exclusive", 0, False, id="exclusive, nothing in use"),
+    ],
+)
+async def test_parts_of_gpus_before_whole_ones(tmp_path: Path, isolation: str, ids: int, is_held_back: bool) -> None:
+    """A GPU of which a pod has a part is not given out as a whole, though the kubelet would take it for free."""
+    passes = Passes(tmp_path)
+    text = f"gpushare: {{fractions: hami, slots: 4, isolation: {isolation}}}"
+    await passes.reconciler.reconcile(Assignment(content=text), t4s(2))
+    passes.in_use = [ids]
+
+    decision = await passes.reconciler.reconcile(Assignment(content="version: v1"), t4s(2))
+
+    assert passes.reconciler.is_held_back is is_held_back
+    assert (decision.fractions is not None) is is_held_back
+    if is_held_back:
+        assert str(decision.refusal[0]).startswith(
+            "gpushare.fractions: parts of GPUs are in use by n/p, and the same GPUs"
+        )
+        passes.in_use = [0]
+        decision = await passes.reconciler.reconcile(Assignment(content="version: v1"), t4s(2))
+    assert (len(decision.pools[GPU].shares), decision.refusal) == (2, ())
+    await passes.close()
+
+
 async def test_refused_shrink_names_pods(tmp_path: Path) -> None:
     """People are told whom to delete; of many, a few."""
     passes = Passes(tmp_path)
