@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench import agent, allocation, cluster, controller, figures, placing, scheduler, soak
+from bench import agent, allocation, cluster, controller, figures, parts, real, scheduler, soak
 
 GROUPS = {
     "agent": agent.measure,
@@ -19,11 +19,12 @@ GROUPS = {
     "sandbox": cluster.measure_sandbox,
     "fleet": cluster.measure_fleet,
     "controller": controller.measure,
-    "fractions": placing.measure,
+    "fractions": parts.measure,
     "scheduler": scheduler.measure,
+    "real": real.measure,
     "soak": soak.measure,
 }
-ONLY_BY_NAME = {"controller", "scheduler", "soak"}
+ONLY_BY_NAME = {"controller", "real", "scheduler", "soak"}
 """Each takes minutes."""
 
 

@@ -34,6 +34,8 @@ IN_A_CLUSTER = (
     "gpushare.kube.watching",
     "gpushare.serving.listening",
 )
+PLACE = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "NODE_NAME")
+"""Of the environment: where it is in a cluster."""
 
 
 async def main(root: str, gpus: str, argv: list[str]) -> int:
@@ -46,7 +48,8 @@ async def main(root: str, gpus: str, argv: list[str]) -> int:
     if "BENCH_POLL_SECONDS" in os.environ:
         look_often(float(os.environ["BENCH_POLL_SECONDS"]))
     nvml = SimulatedNvml.from_mapping({"gpus": [{"model": "A100-SXM4-40GB", "count": int(gpus)}]}, seed="bench")
-    return await app.run(argv, {}, root=Path(root), nvml=nvml, log=logging.getLogger("agent"), stop=stop)
+    place = {name: os.environ[name] for name in PLACE if name in os.environ}
+    return await app.run(argv, place, root=Path(root), nvml=nvml, log=logging.getLogger("agent"), stop=stop)
 
 
 def load_everything() -> None:

@@ -98,9 +98,7 @@ class Agent:
 
     @property
     def memory_mib(self) -> float:
-        found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{self.process.pid}/status").read_text())
-        assert found is not None
-        return int(found[1]) / 1024
+        return memory_of(self.process.pid)
 
     @property
     def threads(self) -> int:
@@ -141,3 +139,10 @@ def configure(root: Path, replicas: int) -> None:
     partial = root / "config.new"
     partial.write_text(f"version: v1\nsharing: {{timeSlicing: {{resources: [{entry}]}}}}\n")
     partial.replace(root / "config.yaml")
+
+
+def memory_of(pid: int) -> float:
+    """Resident memory of a process, in MiB."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) / 1024

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 GPUSHARE = (sys.executable, "-m", "gpushare")
 
 
