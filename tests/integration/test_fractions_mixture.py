@@ -200,10 +200,9 @@ async def test_mixture(sandbox: Sandbox) -> None:
 
         async def all_run() -> None:
             pods = [observer.pods[name] for name in observer.present]
-            running = Counter(
-                pod["metadata"]["labels"]["app"] for pod in pods if pod.get("status", {}).get("phase") == "Running"
-            )
-            assert running == {workload.name: workload.count for workload in WORKLOADS}, observer.failures
+            running = Counter(pod["metadata"]["labels"]["app"] for pod in pods if phase_of(pod) == "Running")
+            waiting = [pod["status"].get("conditions") for pod in pods if phase_of(pod) == "Pending"]
+            assert running == {workload.name: workload.count for workload in WORKLOADS}, waiting[:3]
 
         await until("all pods run", all_run)
         await until("all books agree", lambda: agree(observer))
@@ -219,13 +218,18 @@ async def test_mixture(sandbox: Sandbox) -> None:
 async def agree(observer: Observer) -> None:
     """Kubelets, agents and scheduler say the same of each pod, and whatever they name is there."""
     held = await observer.held()
-    running = {name for name in observer.present if observer.pods[name]["status"]["phase"] == "Running"}
+    running = {name for name in observer.present if phase_of(observer.pods[name]) == "Running"}
     assert {pod for of_gpu in held.values() for pod in of_gpu} == running
     lasting = gpu_ledgers.without_slots(await observer.held(with_inits=False))
     assert differences(gpu_ledgers.by_agents(observer.gpu_nodes.values()), lasting) == {}
     booked = await gpu_ledgers.by_scheduler(observer.sandbox.cluster)
     assert booked is not None
     assert differences(booked, gpu_ledgers.memory_of(held)) == {}
+
+
+def phase_of(pod: Manifest) -> str:
+    """As its kubelet says it."""
+    return str((pod.get("status") or {}).get("phase", ""))
 
 
 def differences(one: Mapping[str, Mapping[str, Any]], other: Mapping[str, Mapping[str, Any]]) -> dict[Any, Any]:
