@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from itertools import count
@@ -94,16 +95,17 @@ class StandinKubelets:
 
 
 @contextlib.asynccontextmanager
-async def serving_logs(authority: Authority, port: int = 0) -> AsyncIterator[int]:
+async def serving_logs(authority: Authority, listening: socket.socket | None = None) -> AsyncIterator[int]:
     """A kubelet's HTTPS endpoint that answers every log request with one line; yields its port."""
+    listening = listening or socket.create_server(("127.0.0.1", 0))
     context = authority.server_context("kubelet", ["localhost", "127.0.0.1"])
     app = web.Application()
     app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", _answer_log)
     runner = web.AppRunner(app)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", port, ssl_context=context).start()
-        yield runner.addresses[0][1]
+        await web.SockSite(runner, listening, ssl_context=context).start()
+        yield listening.getsockname()[1]
     finally:
         await runner.cleanup()
 

@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -64,22 +65,26 @@ async def running_cluster() -> AsyncIterator[tuple[ApiServer, int]]:
             await server.stop()
 
 
-async def run_suites(folder: Path) -> dict[str, Answer]:
-    """All answers of the embedded server."""
+async def run_suites(folder: Path, kubeconfig: dict[str, Any], port: int) -> dict[str, Answer]:
+    """All answers of a server whose kubelets have this port."""
     answers = {}
-    async with running_cluster() as (server, port):
-        kubeconfig = folder / "kubeconfig"
-        text = yaml.safe_dump(server.kubeconfig("u", ("system:masters",)))
-        kubeconfig.write_text(text.replace("sandbox", "c"))
-        for suite in SUITES:
-            steps = kubectl_suites.load(HERE / "suites" / f"{suite}.yaml", {RECORDED_PORT: str(port)})
-            answers |= await kubectl_suites.run(steps, kubectl=KUBECTL, kubeconfig=kubeconfig, folder=folder / suite)
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(kubeconfig).replace("sandbox", "c"))
+    for suite in SUITES:
+        steps = kubectl_suites.load(HERE / "suites" / f"{suite}.yaml", {RECORDED_PORT: str(port)})
+        answers |= await kubectl_suites.run(steps, kubectl=KUBECTL, kubeconfig=path, folder=folder / suite)
     return {name: Answer(each.exit, each.text.replace(str(port), RECORDED_PORT)) for name, each in answers.items()}
+
+
+async def run_embedded(folder: Path) -> dict[str, Answer]:
+    """All answers of the embedded server."""
+    async with running_cluster() as (server, port):
+        return await run_suites(folder, server.kubeconfig("u", ("system:masters",)), port)
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
-    return asyncio.run(run_suites(tmp_path_factory.mktemp("suites")))
+    return asyncio.run(run_embedded(tmp_path_factory.mktemp("suites")))
 
 
 @pytest.mark.parametrize("case", [pytest.param(name, id=name) for name in RECORDED])

@@ -17,12 +17,14 @@ API_PORT: Final = 6443
 SERVICE_IP: Final = "10.96.0.1"
 """Of the service `kubernetes`."""
 ADMIN: Final = "admin"
+PERSON: Final = "u"
+"""Another administrator, by the name that one has in the recorded answers."""
 NOBODY: Final = "nobody"
 CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 SCHEDULER: Final = "system:kube-scheduler"
 PROXY: Final = "system:kube-proxy"
 _HOSTS: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
-_GROUPS: Final = {ADMIN: "system:masters"}
+_GROUPS: Final = {ADMIN: "system:masters", PERSON: "system:masters"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,9 @@ class Access:
         self._issue("kubelet-client")
         self._issue("service-accounts")
         groups = {**_GROUPS, self.node_user: "system:nodes"}
-        for user in (ADMIN, NOBODY, CONTROLLER_MANAGER, SCHEDULER, PROXY, self.node_user):
+        for user in (ADMIN, PERSON, NOBODY, CONTROLLER_MANAGER, SCHEDULER, PROXY, self.node_user):
             self._tokens[user] = secrets.token_hex()
-        rows = [f'{token},{user},{user},"{groups.get(user, "")}"' for user, token in self._tokens.items()]
+        rows = [f'{token},{user},,"{groups.get(user, "")}"' for user, token in self._tokens.items()]
         self.file("tokens.csv").write_text("\n".join(rows) + "\n")
         for user in (CONTROLLER_MANAGER, SCHEDULER, PROXY, self.node_user):
             self.kubeconfig_file(user).write_text(yaml.safe_dump(self.kubeconfig(user, API_PORT)))

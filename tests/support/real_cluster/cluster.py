@@ -17,7 +17,7 @@ import yaml
 from support.images import workloads
 from support.real_cluster import access
 from support.real_cluster.access import API_PORT, Access
-from support.real_cluster.control_plane import API_SERVER, ControlPlane
+from support.real_cluster.control_plane import API_SERVER, SCHEDULER, ControlPlane
 from support.real_cluster.daemons import Daemons
 from support.real_cluster.kubectl import Kubectl, until
 from support.real_cluster.namespaces import Namespaces
@@ -91,6 +91,10 @@ class RealCluster:
         """The command line of a program that pods and the API server reach, with the files of this machine."""
         return self._namespaces.enter_network(*command)
 
+    def listen(self, port: int) -> socket.socket:
+        """A socket that the API server and pods reach, for a server of this process."""
+        return self._namespaces.listen(port)
+
     # What runs.
 
     def start(self) -> None:
@@ -139,6 +143,12 @@ class RealCluster:
         """As `systemctl restart kubelet` does: pods run on."""
         self.daemons.stop(KUBELET)
         self.daemons.start(self._namespaces, self.node.kubelet())
+
+    def restart_scheduler(self, config: Path | None) -> None:
+        """With a KubeSchedulerConfiguration, or without one again."""
+        self.control_plane = dataclasses.replace(self.control_plane, scheduler_config=config)
+        self.daemons.stop(SCHEDULER)
+        self.daemons.start(self._namespaces, self.control_plane.scheduler())
 
     def import_image(self, archive: Path) -> None:
         """Gives the node an image."""

@@ -14,6 +14,7 @@ from support.real_cluster.namespaces import NODE_IP
 from support.real_cluster.programs import Programs
 
 API_SERVER: Final = "kube-apiserver"
+SCHEDULER: Final = "kube-scheduler"
 POD_CIDR: Final = "10.244.0.0/16"
 _SERVICE_CIDR: Final = "10.96.0.0/16"
 _ETCD: Final = "http://127.0.0.1:2379"
@@ -50,12 +51,15 @@ class ControlPlane:
             API_SERVER, f"--etcd-servers={_ETCD}", "--bind-address=0.0.0.0", f"--advertise-address={NODE_IP}",
             f"--secure-port={API_PORT}", f"--tls-cert-file={file('apiserver.crt')}",
             f"--tls-private-key-file={file('apiserver.key')}", f"--token-auth-file={file('tokens.csv')}",
+            f"--client-ca-file={file('ca.crt')}", f"--requestheader-client-ca-file={file('ca.crt')}",
+            "--requestheader-allowed-names=front-proxy-client", "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
             "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-signing-key-file={file('service-accounts.key')}",
             f"--service-account-key-file={file('service-accounts.crt')}",
             f"--kubelet-client-certificate={file('kubelet-client.crt')}",
-            f"--kubelet-client-key={file('kubelet-client.key')}", f"--kubelet-certificate-authority={file('ca.crt')}",
+            f"--kubelet-client-key={file('kubelet-client.key')}",
             "--kubelet-preferred-address-types=InternalIP", f"--service-cluster-ip-range={_SERVICE_CIDR}",
             # Webhooks that are named by a service are dialled where its pods are.
             "--enable-aggregator-routing=true", "--profiling=false",
@@ -71,9 +75,13 @@ class ControlPlane:
             f"--service-account-private-key-file={file('service-accounts.key')}", f"--root-ca-file={file('ca.crt')}",
             "--allocate-node-cidrs=true", f"--cluster-cidr={POD_CIDR}", f"--service-cluster-ip-range={_SERVICE_CIDR}",
         )  # fmt: skip
+        yield self.scheduler()
+
+    def scheduler(self) -> Daemon:
+        """The scheduler, as its configuration says."""
         configured = self.scheduler_config
-        yield self._daemon(
-            "kube-scheduler", f"--config={configured}" if configured else f"--kubeconfig={self.scheduler_kubeconfig}",
+        return self._daemon(
+            SCHEDULER, f"--config={configured}" if configured else f"--kubeconfig={self.scheduler_kubeconfig}",
             "--bind-address=127.0.0.1", f"--cert-dir={self.state / 'scheduler'}",
             *(() if configured else ("--leader-elect=false",)),
         )  # fmt: skip

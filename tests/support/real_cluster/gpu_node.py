@@ -73,6 +73,14 @@ class GpuNode:
             self.kubectl("apply", "-f", str(path))
         self.until_allocatable(GPUS)
 
+    def upgrade(self, *options: str) -> None:
+        """Another set of values, besides those that the release has; returns when what it changes is ready."""
+        done = helm.run(
+            "upgrade", helm.RELEASE, helm.CHART, "--kubeconfig", self.cluster.kubeconfig(), "--namespace", NAMESPACE,
+            "--reset-then-reuse-values", "--wait", "--timeout=90s", *options,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+
     def share(self, replicas: int) -> None:
         """Shares every GPU, and returns when the node shows it."""
         self.configure(time_slicing(replicas))

@@ -32,6 +32,8 @@ class Kubectl:
             **os.environ,
             "KUBECONFIG": str(self.kubeconfig),
             "KUBECACHEDIR": str(self.kubeconfig.parent / "cache"),
+            # It finds its plugins there.
+            "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
         }
         return subprocess.run(
             [program, *args],

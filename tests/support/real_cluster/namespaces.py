@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import socket
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +14,8 @@ from typing import Final
 NODE_IP: Final = "10.10.0.1"
 """Of the one node. Nothing leads from it out of the namespaces."""
 PATIENCE: Final = 20.0
+_NETWORK: Final = 0x40000000
+"""CLONE_NEWNET."""
 _HOLDER: Final = Path(__file__).with_name("holder.sh")
 
 
@@ -63,6 +68,18 @@ class Namespaces:
 
     def _enter(self, *which: str) -> list[str]:
         return ["nsenter", "--target", str(self.pid), *which, "--"]
+
+    def listen(self, port: int) -> socket.socket:
+        """A socket that listens in there, for a server of this process."""
+        with ThreadPoolExecutor(1) as own_thread:
+            return own_thread.submit(self._listen, port).result()
+
+    def _listen(self, port: int) -> socket.socket:
+        # A thread has a network of its own, and a socket stays in the one in which it was made.
+        with Path(f"/proc/{self.pid}/ns/net").open() as network:
+            if ctypes.CDLL(None, use_errno=True).setns(network.fileno(), _NETWORK):
+                raise OSError(ctypes.get_errno(), "setns")
+        return socket.create_server(("127.0.0.1", port))
 
     def end(self) -> None:
         """Ends whatever runs in there."""

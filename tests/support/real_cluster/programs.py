@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 _SCRIPT: Final = Path(__file__).parents[3] / "scripts" / "build_kubernetes.sh"
 _CNI: Final = Path("/usr/lib/cni")
 _TOOLS: Final = {
@@ -42,11 +40,8 @@ class Programs:
 
 @functools.cache
 def build() -> Programs:
-    """Builds what is not there yet, which takes a quarter of an hour the first time."""
-    done = subprocess.run([_SCRIPT], stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        pytest.fail("the programs of a cluster cannot be built; see above", pytrace=False)
-    return Programs(tuple(map(Path, done.stdout.split())))
+    """Builds what is not there yet, which takes a quarter of an hour the first time. Raises where that fails."""
+    return Programs(tuple(map(Path, subprocess.check_output([_SCRIPT], text=True).split())))
 
 
 def find_lacks(*, has_node: bool) -> list[str]:
@@ -61,6 +56,10 @@ def find_lacks(*, has_node: bool) -> list[str]:
         lacks.append(f"packages: apt-get install {' '.join(sorted(lacking))}")
     if has_node and not cgroup_parents():
         lacks.append("cgroups: /sys/fs/cgroup has neither the hierarchies of version 1 nor a writable one of version 2")
+    try:
+        build()
+    except subprocess.CalledProcessError:
+        lacks.append("the programs of Kubernetes, which cannot be built here: what speaks against it stands above")
     return lacks
 
 
