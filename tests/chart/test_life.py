@@ -63,6 +63,7 @@ async def test_from_install_to_uninstall(person: Person, rights_used: set[Right]
                 "clusterPolicy": {"create": True, "spec": SHARING},
                 "configWebhook": {"enabled": True},
                 "dashboard": {"enabled": True},
+                "fractions": {"enabled": True, "kubeScheduler": {"enabled": False}},
             }
         )
     )
@@ -77,7 +78,7 @@ async def test_from_install_to_uninstall(person: Person, rights_used: set[Right]
 
     await person.until(shared)
     pods = await person.pods()
-    assert len(pods) == 3
+    assert len(pods) == 4
 
     definition = await forget_field(person, "psa")
     certificate = await person.cluster.get(manifests.SECRET, names.CONFIG_WEBHOOK, helm.NAMESPACE)

@@ -100,9 +100,10 @@ class Lease:
 
     async def _give_up(self) -> None:
         lease = await self._get()
-        if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
+        held = (lease.get("spec") or {}) if lease is not None else {}
+        if lease is not None and held.get("holderIdentity") == self._identity:
             # Left out rather than emptied: an empty one is refused.
-            spec = {key: value for key, value in lease["spec"].items() if key != "holderIdentity"}
+            spec = {key: value for key, value in held.items() if key != "holderIdentity"}
             await self._cluster.replace({**lease, "spec": {**spec, "leaseDurationSeconds": 1}})
 
     async def _look(self) -> str:
