@@ -48,6 +48,15 @@ def write_samples(out: Path) -> None:
         _write(out, root, ("/cuda-samples/vectorAdd",), *_names_in_examples())
 
 
+def write_program(out: Path, program: Path, name: str) -> None:
+    """An image of one program of this machine, by the name that pods have for the image."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "root")
+        roots.make_root(root)
+        roots.add_program(root, program, f"/usr/local/bin/{program.name}")
+        _write(out, root, (program.name,), name)
+
+
 def _compile(program: Path) -> None:
     subprocess.run([compiler(), "-Os", "-static", "-s", str(_SOURCE), "-o", str(program)], check=True)
 
