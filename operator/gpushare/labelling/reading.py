@@ -25,9 +25,7 @@ from gpushare.labelling.options import LabelOptions, LabelSettings
 from gpushare.nvml.port import Nvml
 from gpushare.sharing import building
 from gpushare.sharing.building import Built
-
-_MPS_ROOT: Final = "/run/nvidia/mps"
-"""Where MPS has its directory is nothing that labels tell; the agent is told, and this process need not be."""
+from gpushare.sharing.capability import with_mps_root
 
 _GPU: Final = re.compile(r"gpus\[\d+\]")
 """Path of a problem that concerns a whole GPU: labels do not need the device nodes of its MIG instances."""
@@ -146,17 +144,13 @@ class Reader:
         """What an agent would serve: what is wanted, else what was, else the devices unshared."""
         refused: tuple[Problem, ...] = ()
         for each in filter(None, (wanted, self._in_force)):
-            built = building.build_pools(inventory, _with_mps_root(each.config), each.strategy)
+            built = building.build_pools(inventory, with_mps_root(each.config), each.strategy)
             if not built.problems:
                 self._in_force = each
                 return replace(built, problems=refused), each.strategy
             refused = refused or built.problems
         plain = building.build_pools(inventory, SharingConfig(), strategy)
         return replace(plain, problems=refused or plain.problems), strategy
-
-
-def _with_mps_root(config: SharingConfig) -> SharingConfig:
-    return replace(config, flags=replace(config.flags, mps_root=config.flags.mps_root or _MPS_ROOT))
 
 
 def _beyond_discovery(inventory: Inventory, config: SharingConfig | None) -> Iterator[str]:

@@ -20,6 +20,7 @@ from gpushare.labels.facts import HostFacts
 from gpushare.plan.shrinking import find_shrinking
 from gpushare.plan.validation import strategy_of
 from gpushare.sharing.building import Built, build_pools
+from gpushare.sharing.capability import with_mps_root
 
 _SHARING: Final = re.compile(
     r".*(?:\.replicas|\.sharing-strategy|\.product|/mps\.capable|/mig\.strategy|/gpu\.fractions|\.isolation)"
@@ -100,7 +101,7 @@ def _build(config: Config, inventory: Inventory) -> tuple[Built, dict[str, str]]
     parsed = parse_sharing(config.content).config or parse_sharing("").config
     assert parsed is not None
     strategy = strategy_of(parsed, config.mig_strategy)
-    built = build_pools(inventory, parsed, strategy)
+    built = build_pools(inventory, with_mps_root(parsed), strategy)
     labels = build_labels(inventory, built.pools, HostFacts(), strategy)
     return built, {key: value for key, value in labels.items() if key != _MACHINE}
 

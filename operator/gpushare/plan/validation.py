@@ -21,6 +21,7 @@ from gpushare.errors import ConfigurationError, Problem
 from gpushare.plan import checking
 from gpushare.plan.snapshot import ConfigMap
 from gpushare.sharing.building import build_pools
+from gpushare.sharing.capability import with_mps_root
 
 _EMPTY: Final = Problem(path="", message="it is empty; to share nothing, write `version: v1`")
 _BINARY: Final = Problem(path="", message="it holds binary data; save the text as UTF-8 and create the ConfigMap again")
@@ -65,7 +66,7 @@ def check_fit(checked: Checked, inventory: Inventory, ruling: str = "") -> Check
     """The same, with what does not fit a node. `ruling`: the policy's MIG strategy; empty: the text decides."""
     if checked.config is None:
         return checked
-    built = build_pools(inventory, checked.config, strategy_of(checked.config, ruling))
+    built = build_pools(inventory, with_mps_root(checked.config), strategy_of(checked.config, ruling))
     return replace(
         checked,
         problems=(*checked.problems, *built.problems),

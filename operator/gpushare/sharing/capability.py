@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from gpushare.api.sharing import SharedResource, SharingConfig
@@ -14,6 +15,7 @@ MAX_LIST_BYTES: Final = 4 * 1024 * 1024
 """The kubelet's limit for one gRPC message: past it, the resource would vanish without a word."""
 _BYTES_BESIDE_ID: Final = 26
 """Health, NUMA node, field tags and lengths of one device, and the separator and number of a share."""
+_MPS_ROOT: Final = "/run/nvidia/mps"
 _OLDEST_FOR_MPS: Final = ComputeCapability(major=7, minor=0)
 _MORE_CLIENTS_FROM: Final = ComputeCapability(major=7, minor=5)
 _MANY_CLIENTS: Final = 48
@@ -29,12 +31,17 @@ def mps_clients(capability: ComputeCapability) -> int:
     return _MANY_CLIENTS if capability >= _MORE_CLIENTS_FROM else _FEW_CLIENTS
 
 
+def with_mps_root(config: SharingConfig) -> SharingConfig:
+    """The same with a directory for MPS: for whoever only looks at what an agent would do, which is told of one."""
+    return replace(config, flags=replace(config.flags, mps_root=config.flags.mps_root or _MPS_ROOT))
+
+
 def check_mps(
     inventory: Inventory, config: SharingConfig, strategy: MigStrategy, *, path: str = "sharing.mps"
 ) -> Iterator[Problem]:
     """What speaks against MPS on this node at all. `path`: where the configuration asks for it."""
     if not config.flags.mps_root:
-        yield Problem(path="flags.mpsRoot", message="MPS needs a directory on the host; write /run/nvidia/mps")
+        yield Problem(path="flags.mpsRoot", message=f"MPS needs a directory on the host; write {_MPS_ROOT}")
     if strategy is MigStrategy.MIXED:
         message = "MPS does not go with the MIG strategy mixed; use timeSlicing, or the strategy none"
         yield Problem(path=path, message=message)

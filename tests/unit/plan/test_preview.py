@@ -126,6 +126,16 @@ def test_does_not_fit() -> None:
     assert "devices[0]" in shown.refusals[0]
 
 
+def test_mps() -> None:
+    """A node that goes to MPS, whose directory is nothing that the text has to name."""
+    before, hardware = in_force(4)
+    mps = config_map(all=time_slicing(8).replace("timeSlicing", "mps"))
+
+    _, found = preview_of(before, hardware, config_maps=(mps,))
+
+    assert (found.refusals, found.resources_after) == ((), {GPU: 16})
+
+
 def test_mig_strategy() -> None:
     """Another MIG strategy makes other resources, and those there were are shown as 0."""
     before, hardware = in_force(1, inventory=inventory_of(split_gpu(0, "1g.5gb", "2g.10gb"), gpu(1)))

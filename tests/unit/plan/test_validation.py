@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpushare.domain.devices import GPU, Inventory
+from gpushare.domain.devices import GPU, ComputeCapability, Inventory
 from gpushare.plan import validation
 from gpushare.views import documents
 from gpushare.views import validation as views
@@ -153,6 +154,17 @@ def test_fit() -> None:
 
     assert not checked.problems
     assert [problem.path for problem in fitted.problems] == ["sharing.timeSlicing.resources[0].devices[0]"]
+
+
+def test_fit_of_mps() -> None:
+    """Where MPS has its directory is told to the agents by the policy, and need not stand in the text."""
+    (checked,) = validation.check_text(MPS)
+    gpu = GPU(index=0, uuid="GPU-0", product="Tesla T4", memory_mib=15360, mig_capable=False)
+    modern = replace(gpu, compute_capability=ComputeCapability(major=7, minor=5))
+
+    assert validation.check_fit(checked, Inventory(gpus=(modern,))).problems == ()
+    old = replace(gpu, compute_capability=ComputeCapability(major=6, minor=1))
+    assert "too old for MPS" in str(validation.check_fit(checked, Inventory(gpus=(old,))).problems)
 
 
 def test_document() -> None:
