@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from gpushare import __version__, names
+from gpushare.controller import options as controller_options
 from gpushare.render import templates
 from gpushare.scheduler import options, settings
 from support import helm
@@ -72,7 +73,9 @@ def test_arguments_are_understood() -> None:
     assert (parsed.http_timeout, parsed.scheduler_name) == (20.0, names.SCHEDULER)
     assert str(parsed.settings) == "/etc/gpushare/settings.yaml"
     assert (read.requests.memory, read.requests.claim_plain_gpu) == ("example.com/gpu-memory", True)
-    assert {"--hami-node-label=true", "--fractions-isolation=hami-core"} <= set(args_of(found, names.CONTROLLER))
+    controller = args_of(found, names.CONTROLLER)
+    assert {"--hami-node-label=true", "--fractions-isolation=hami-core"} <= set(controller)
+    assert controller_options.parse(controller[1:], {}).hami_keys == {"slots": 20, "memoryScaling": 1.5}
 
 
 def test_every_setting_has_a_place() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gpushare import names
+from gpushare.api.parsing import parse_sharing
 from gpushare.domain.selectors import Selector
 from gpushare.errors import UsageError
+from gpushare.plan.schedules import build_hami
 from gpushare.plan.snapshot import Settings
 from gpushare.serving.arguments import Arguments
 
@@ -26,6 +30,7 @@ class Options:
     image: str = ""
     policy: str = ""
     hami_nodes: bool = False
+    hami_keys: Mapping[str, Any] = field(default_factory=dict)
     isolation: str = "none"
     kubeconfig: Path | None = None
     """None: the service account of the pod."""
@@ -57,6 +62,7 @@ def settings_of(options: Options, namespace: str) -> Settings:
         image=options.image,
         policy=options.policy,
         hami_nodes=options.hami_nodes,
+        hami_keys=options.hami_keys,
         isolation=options.isolation,
         canary=options.canary,
         stop_on_refusal=options.stop_on_refusal,
@@ -86,6 +92,12 @@ def _build_parser() -> Arguments:
         choices=("true", "false"),
         default="false",
         help=f"nodes with the label {names.LABEL_HAMI_NODE}=on give out fractions, as with HAMi (default: false)",
+    )
+    add(
+        "--hami-node-settings",
+        metavar="JSON",
+        default="{}",
+        help='keys of the gpushare block of these nodes, such as {"slots": 20, "memoryScaling": 1.5} (default: none)',
     )
     add(
         "--fractions-isolation",
@@ -173,6 +185,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Options:
         image=environ.get(names.ENV_DEVICE_PLUGIN_IMAGE, ""),
         policy=given.policy,
         hami_nodes=given.hami_node_label == "true",
+        hami_keys=_parse_hami_keys(given.hami_node_settings),
         isolation=given.fractions_isolation,
         kubeconfig=given.kubeconfig,
         context=given.context,
@@ -203,3 +216,15 @@ def _is_true(given: str | None, environ: Mapping[str, str]) -> bool:
     if said not in {"true", "false"}:
         raise UsageError(f"{names.ENV_STOP_ON_REFUSAL}: {said!r}: expected true or false")
     return said == "true"
+
+
+def _parse_hami_keys(text: str) -> Mapping[str, Any]:
+    try:
+        keys = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--hami-node-settings {text}: {error}") from error
+    if not isinstance(keys, dict) or "fractions" in keys:
+        raise UsageError(f"--hami-node-settings {text}: expected keys of the gpushare block other than fractions")
+    if problems := parse_sharing(build_hami(keys)).problems:
+        raise UsageError(f"--hami-node-settings: {'; '.join(map(str, problems))}")
+    return keys

@@ -6,8 +6,10 @@ they mean there is put into the words of a sharing configuration.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from gpushare import names
 from gpushare.domain.fractions import Placement
@@ -33,10 +35,16 @@ def find_entry(node: Node, settings: Settings, mig_strategy: str) -> Entry | Non
         wants_none = node.labels.get(names.LABEL_DISABLE_ISOLATION) == "true"
         return _ack(mode, placement, "none" if wants_none else settings.isolation, mig_strategy)
     if settings.hami_nodes and node.labels.get(names.LABEL_HAMI_NODE) == HAMI_ON:
-        text = f"version: v1\ngpushare:\n  fractions: hami\n  isolation: {settings.isolation}\n"
+        text = build_hami({"isolation": settings.isolation, **settings.hami_keys})
         name = f"{names.LABEL_HAMI_NODE}={HAMI_ON}"
         return Entry(config=Config(reason=ConfigReason.HAMI, title=name, content=text, mig_strategy=mig_strategy))
     return None
+
+
+def build_hami(keys: Mapping[str, Any]) -> str:
+    """The configuration of a node in the words of HAMi, with these keys of its `gpushare` block."""
+    lines = (f"  {key}: {value if isinstance(value, str) else json.dumps(value)}\n" for key, value in keys.items())
+    return f"version: v1\ngpushare:\n  fractions: hami\n{''.join(lines)}"
 
 
 @lru_cache(maxsize=64)

@@ -32,6 +32,8 @@ class Settings:
     """Whether what is new is given in steps, and no further once a node refuses it (`--stop-on-refusal`)."""
     hami_nodes: bool = False
     """Whether HAMi's label `gpu=on` makes a node give out fractions (`--hami-node-label`)."""
+    hami_keys: Mapping[str, Any] = field(default_factory=dict)
+    """What else the `gpushare` block of such nodes says, as its keys and values (`--hami-node-settings`)."""
     isolation: str = "none"
     """What isolates fractions on nodes whose labels ask for fractions and not for a tier (`--fractions-isolation`)."""
     discovery_grace_seconds: float = 600.0

@@ -46,6 +46,12 @@ from gpushare.errors import UsageError
             id="a brake",
         ),
         pytest.param(
+            ["--hami-node-label=true", '--hami-node-settings={"slots": 20, "memoryScaling": 2}'],
+            {},
+            Options(hami_nodes=True, hami_keys={"slots": 20, "memoryScaling": 2}),
+            id="HAMi's nodes, over-committed",
+        ),
+        pytest.param(
             [],
             {"ROLLOUT_CANARY": "pool=canary", "ROLLOUT_STOP_ON_REFUSAL": "true"},
             Options(canary=Selector.parse("pool=canary"), stop_on_refusal=True),
@@ -86,6 +92,11 @@ def test_parse(argv: list[str], environ: dict[str, str], expected: Options) -> N
         pytest.param(["--canary", "pool in (a)"], "--canary: .pool in .a..: expected labels such as", id="no selector"),
         pytest.param(["--stop-on-refusal", "yes"], "invalid choice: 'yes'", id="neither true nor false"),
         pytest.param(["--leader-elect", "yes"], "invalid choice: 'yes'", id="no choice"),
+        pytest.param(["--hami-node-settings", "{"], "--hami-node-settings {: ", id="no JSON"),
+        pytest.param(
+            ["--hami-node-settings", '{"slot": 1}'], "--hami-node-settings: gpushare.slot .*unknown key", id="no key"
+        ),
+        pytest.param(["--hami-node-settings", '{"fractions": "aliyun"}'], "other than fractions", id="another dialect"),
         pytest.param(["--namespace", "Not_One"], "namespace 'Not_One': expected", id="no namespace"),
     ],
 )

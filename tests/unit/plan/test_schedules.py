@@ -77,6 +77,20 @@ def test_labels(labels: dict[str, str], expected: FractionMode | None) -> None:
     assert (parsed.config.extension.fractions, parsed.warnings, entry.refusal) == (expected, (), None)
 
 
+def test_nodes_of_hami_as_the_chart_says() -> None:
+    """Slots and over-commitment by an administrator's word, and an isolation before that of all other labels."""
+    keys = {"slots": 20, "memoryScaling": 1.5, "isolation": "mps"}
+    settings = replace(SETTINGS, hami_nodes=True, isolation="hami-core", hami_keys=keys)
+    entry = schedules.find_entry(labelled(gpu="on"), settings, "")
+
+    assert entry is not None
+    parsed = parse_sharing(entry.config.content)
+    assert parsed.config is not None
+    assert parsed.config.extension.fractions == FractionMode(
+        dialect=Dialect.HAMI, slots=20, memory_scaling=1.5, isolation=Isolation.MPS
+    )
+
+
 @pytest.mark.parametrize(
     "labels",
     [
