@@ -37,6 +37,11 @@ def read_count(pod: Manifest, findings: Findings, *, has_memory: bool) -> int:
     return max(count, 1)
 
 
+def asks_for_fractions(reader: ContainerReader, settings: RequestSettings) -> bool:
+    """Whether a container names a resource of this dialect."""
+    return any(map(reader.has, (settings.aliyun_memory, settings.aliyun_cores, names.RESOURCE_ALIYUN_COUNT)))
+
+
 def refuse_mixture(readers: Sequence[ContainerReader], settings: RequestSettings) -> None:
     """Compute in some containers of a pod and not in others: no other pod could come to its node, with compute or without."""
     without = [each for each in readers if each.has(settings.aliyun_memory) and not each.has(settings.aliyun_cores)]
@@ -68,12 +73,13 @@ def read_container(reader: ContainerReader, count: int, settings: RequestSetting
     if units % count:
         message = f"{units} units cannot be spread evenly over {count} GPUs; write a multiple of {count}"
         reader.refuse(settings.aliyun_memory, message)
-    if not units:
-        return None
     if reader.has(names.RESOURCE_ALIYUN_COUNT):
         # The device plugin refuses it too, once it is too late: nodes show it, and nobody can have it.
         message = (
-            "only says how many GPUs a node has; leave it out, and write it as a label of the pod: over how many GPUs"
+            f"only says how many GPUs a node has; leave it out, ask for {settings.aliyun_memory}, and write it as a label "
+            "of the pod: over how many GPUs"
         )
         reader.refuse(names.RESOURCE_ALIYUN_COUNT, message)
+    if not units:
+        return None
     return ContainerRequest(name=reader.name, kind=reader.kind, gpus=count, units=units // count, cores=cores)

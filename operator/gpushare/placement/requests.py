@@ -33,7 +33,7 @@ def read_request(pod: Manifest, settings: RequestSettings) -> ReadRequest:
     readers = tuple(read_containers(pod, findings))
     has_plain = any(reader.read(settings.count) for reader in readers)
     is_hami = any(hami.asks_for_fractions(reader, settings) for reader in readers)
-    is_aliyun = any(reader.has(settings.aliyun_memory) or reader.has(settings.aliyun_cores) for reader in readers)
+    is_aliyun = any(aliyun.asks_for_fractions(reader, settings) for reader in readers)
     count = aliyun.read_count(pod, findings, has_memory=is_aliyun)
     if is_aliyun and (is_hami or has_plain):
         message = (

@@ -199,6 +199,11 @@ def test_aliyun(units: int, cores: int | None, count: str | None, expected: tupl
             id="aliyun number of GPUs as a resource",
         ),
         pytest.param(
+            pod_of(container(requests={"aliyun.com/gpu-count": "2"})),
+            "ask for aliyun.com/gpu-mem, and write it as a label of the pod",
+            id="a count alone",
+        ),
+        pytest.param(
             pod_of(aliyun(units=4), labels={"aliyun.com/gpu-count": "two"}),
             'metadata.labels[aliyun.com/gpu-count]: "two" is no number',
             id="aliyun label of words",
