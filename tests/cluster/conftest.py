@@ -10,6 +10,7 @@ import pytest
 
 from support.real_cluster import starting
 from support.real_cluster.cluster import RealCluster
+from support.real_cluster.given import GivenCluster
 from support.real_cluster.gpu_node import GpuNode
 
 STATUS_SECONDS = 1
@@ -31,6 +32,17 @@ def control_plane() -> Iterator[RealCluster]:
     _check_machine(has_node=False)
     with starting.control_plane() as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def any_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RealCluster | GivenCluster:
+    """The cluster of KUBECONFIG, or else a control plane."""
+    if path := os.environ.get("KUBECONFIG"):
+        cluster = GivenCluster(Path(path), tmp_path_factory.mktemp("given"))
+        cluster.check()
+        return cluster
+    found: RealCluster = request.getfixturevalue("control_plane")
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,8 @@ async def run_real(cluster: RealCluster, folder: Path) -> dict[str, Answer]:
             kubelets.cancel()
             await asyncio.gather(kubelets, return_exceptions=True)
             await admin.close()
+            # It would keep its connections to the kubelets for long.
+            cluster.stop_api_server()
     await asyncio.sleep(_GOODBYE_SECONDS)
     return answers
 

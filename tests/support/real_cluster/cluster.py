@@ -65,6 +65,17 @@ class RealCluster:
         """For whoever runs on this machine."""
         return self.access.file(f"{user}.yaml")
 
+    def kubeconfig_in_network(self) -> Path:
+        """For an administrator's program that runs where the API server is."""
+        path = self.access.file("in-network.yaml")
+        path.write_text(yaml.safe_dump(self.access.kubeconfig(access.ADMIN, API_PORT)))
+        return path
+
+    @property
+    def logs(self) -> Path:
+        """The folder of what all programs write."""
+        return self.daemons.logs
+
     @property
     def kubectl(self) -> Kubectl:
         """The administrator's."""

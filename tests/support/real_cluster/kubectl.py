@@ -65,8 +65,15 @@ class Kubectl:
         return list(self.get(*args)["items"])
 
     def apply(self, *manifests: dict[str, Any]) -> None:
-        """Applies objects."""
-        self("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+        """Applies objects; by the server, since that asks for no schemas first."""
+        self(
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "-f",
+            "-",
+            text=json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}),
+        )
 
 
 def until(what: str, holds: Callable[[], T], seconds: float = PATIENCE) -> T:
