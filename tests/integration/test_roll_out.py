@@ -135,7 +135,9 @@ async def test_canary_that_is_away(person: Person) -> None:
     await person.until_said("applied on 2 of 2 GPU nodes")
 
     await person.share(time_slicing(4))
-    await person.until_said("2 held back", "no GPU node has the labels of canary nodes (pool=canary); label one")
+    await person.until_said(
+        "2 held back", "no agent runs on canary node gpu01; let it, or give the labels of canary nodes"
+    )
     assert (await person.shown())["gpu02"] == "8"
 
     await person.typed("label", "node", "gpu02", "pool=canary")
@@ -200,3 +202,21 @@ async def test_capacity(person: Person, monkeypatch: pytest.MonkeyPatch) -> None
     await person.typed("patch", "node", "gpu02", "--subresource=status", "--type=merge", "-p", json.dumps(shown))
     await person.until_said("applied on 3 of 3 GPU nodes: any")
     assert "CapacityShown" not in await person.typed("get", "gpunode", "gpu02", "-o", "yaml")
+
+
+@pytest.mark.timeout(120)
+async def test_the_next_policy(person: Person) -> None:
+    """A policy that is deleted for the next one, and orphans what it had, takes no agent with it."""
+    policy = json.loads(await person.typed("get", "clusterpolicy", "cluster-policy", "-o", "json"))
+    following = {**policy, "metadata": {"name": "next-policy"}, "status": {}}
+    await person.typed("create", "-f", "-", typed=json.dumps(following))
+    pods = await person.pods()
+
+    await person.typed("delete", "clusterpolicy", "cluster-policy", "--cascade=orphan")
+
+    await person.typed("wait", "clusterpolicy", "next-policy", "--for=jsonpath={.status.state}=ready", "--timeout=40s")
+    owner = "{.metadata.ownerReferences[*].name}"
+    agents = "daemonset/nvidia-device-plugin-daemonset"
+    await person.typed("wait", agents, f"--for=jsonpath={owner}=next-policy", "--timeout=40s")
+    assert await person.pods() == pods
+    assert await person.shown() == {"gpu01": "8", "gpu02": "8", "gpu03": "8"}
