@@ -1,4 +1,4 @@
-"""Asking the API server what we may do. Used by `reconciling`; what is needed and how it is told is `plan.permissions`."""
+"""Asking the API server what we may do. Used by `syncing` and `running`; what is needed, and its wording, is `plan.permissions`."""
 
 from __future__ import annotations
 
