@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final
 
-from gpushare.domain.fractions import Decision, FractionMode, Isolation
+from gpushare.domain.fractions import Decision
 from gpushare.domain.gpunode import GPUNode
 from gpushare.placement.counting import charge_of, holding_of
 from gpushare.placement.gpus import Holding
@@ -115,7 +115,7 @@ class Books:
         """Takes what the agent says of a node: what there is, and who holds what of it."""
         name, status = gpu_node.name, gpu_node.status
         self._allocations[name], self._whole[name] = read_allocations(status), read_whole(status)
-        judged = [self._judge(self.pods[uid], status.fractions) for uid in self._pods_of.get(name, ())]
+        judged = [self._judge(self.pods[uid]) for uid in self._pods_of.get(name, ())]
         for placed in judged:
             self._keep(placed)
         holdings = {placed.uid: placed.holding for placed in judged}
@@ -132,7 +132,7 @@ class Books:
         self._allocations.pop(name, None)
         self._whole.pop(name, None)
         for uid in self._pods_of.get(name, ()):
-            self._keep(self._judge(self.pods[uid], None))
+            self._keep(self._judge(self.pods[uid]))
         if self.nodes.pop(name, None) is not None:
             self._gone(name)
 
@@ -209,23 +209,21 @@ class Books:
 
     def _place(self, placed: Placed) -> None:
         state = self.nodes.get(placed.node)
-        judged = self._judge(placed, state.mode if state else None)
+        judged = self._judge(placed)
         if self._keep(judged) and state is not None:
             self._put(state.with_pod(judged.uid, judged.holding))
         self._track(judged)
 
-    def _judge(self, placed: Placed, mode: FractionMode | None) -> Placed:
+    def _judge(self, placed: Placed) -> Placed:
         """What a pod holds, and how far it has come, by what its agent says."""
         actual = self._allocations.get(placed.node, {}).get(placed.uid, {})
         stage = placed.stage
-        isolation = mode.isolation if mode else Isolation.NONE
         if placed.decision is None:
             # Nothing holds it to a part, so that nobody else may be on its GPUs.
             containers = self._whole.get(placed.node, {}).get(str(placed), {})
         else:
             decided = placed.decision.containers
-            # Of an instance of a GPU, the index of the GPU does not tell which one it is.
-            containers = decided if isolation is Isolation.MIG else correct(decided, actual)
+            containers = correct(decided, actual)
             # Init containers that have ended are told of no more.
             lasting = [name for name in decided if placed.kinds.get(name) is not Kind.INIT]
             if lasting and all(name in actual for name in lasting):

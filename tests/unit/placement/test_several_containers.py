@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpushare.domain.fractions import Dialect, FractionMode
 from gpushare.placement.fitting import fit
 from gpushare.placement.gpus import Use
 from support.placements import device, gpus_of, hami, node_of, request_of, used
@@ -30,6 +31,45 @@ SMALL = [device(0, 128), device(1, 128)]
 def test_several_containers(containers: list[dict[str, Any]], expected: list[list[str]]) -> None:
     """Each container is placed beside those before it."""
     assert gpus_of(fit(node_of(SMALL), request_of(*containers))) == expected
+
+
+@pytest.mark.parametrize(
+    ("containers", "scaling", "message"),
+    [
+        pytest.param(
+            [hami("a", gpus=1, mem=10), hami("b", gpus=1, mem=10, cores=100)],
+            1.0,
+            "1/1 ExclusiveDeviceAllocateConflict",
+            id="alone beside another one of the same pod",
+        ),
+        pytest.param(
+            [hami("a", gpus=1, mem=10, cores=100), hami("b", gpus=1, mem=10, cores=30)],
+            2.0,
+            "1/1 ExclusiveDeviceAllocateConflict",
+            id="beside one that is alone, with compute over-committed",
+        ),
+        pytest.param(
+            [hami("a", gpus=1, mem=10, cores=60), hami("b", gpus=1, mem=10, cores=40), hami("c", gpus=1, mem=10)],
+            1.0,
+            "1/1 CardComputeUnitsExhausted",
+            id="no compute left by the others",
+        ),
+    ],
+)
+def test_containers_in_each_others_way(containers: list[dict[str, Any]], scaling: float, message: str) -> None:
+    """On one GPU, containers of a pod exclude each other as those of two pods would."""
+    node = node_of(SMALL[:1], FractionMode(dialect=Dialect.HAMI, core_scaling=scaling))
+
+    assert fit(node, request_of(*containers)).message == message
+
+
+def test_the_last_slot_is_handed_on() -> None:
+    """An app container gets the share of the init container before it, which needs no second one."""
+    node = node_of(SMALL[:1], FractionMode(dialect=Dialect.HAMI, slots=1))
+    app, init = hami("app", gpus=1, mem=50), hami("init", gpus=1, mem=50)
+
+    assert gpus_of(fit(node, request_of(app, init=[init]))) == [["GPU-0"], ["GPU-0"]]
+    assert fit(node, request_of(app, hami("b", gpus=1, mem=5))).message == "1/1 CardTimeSlicingExhausted"
 
 
 def test_later_container_is_not_shut_out_by_an_earlier_one() -> None:

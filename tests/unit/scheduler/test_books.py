@@ -157,6 +157,16 @@ def _fields(pod_: SeenPod) -> dict[str, Any]:
     return {name: getattr(pod_, name) for name in SeenPod.__dataclass_fields__}
 
 
+def test_a_list_does_not_end_reservations() -> None:
+    """It may be older than the Binding; what it does show, or what was bound and is missing there, counts."""
+    books = new_books()
+    _step(books, Truth(), "reserve", "r1")
+    books.see_pod(seen("a", "n1", 1000))
+    books.drop_other_pods(frozenset())
+
+    assert set(books.pods) == {"r1"}
+
+
 def test_an_end_is_the_end() -> None:
     """A list that was on its way while the watch told of a pod's end does not bring it back, to hold its GPU for ever."""
     books = new_books()
