@@ -11,7 +11,6 @@ from typing import Final
 from gpushare import names
 from gpushare.domain.fractions import Decision, Dialect
 from gpushare.domain.shares import ShareId
-from support.images import workloads
 from support.real_cluster.gpu_node import GPUS, NAMESPACE, NODE, GpuNode
 from support.real_cluster.kubectl import until
 
@@ -27,7 +26,6 @@ _LABELS: Final = (names.LABEL_HAMI_NODE, names.LABEL_ACK_SCHEDULE, names.LABEL_A
 @contextlib.contextmanager
 def installed(node: GpuNode) -> Iterator[FractionNode]:
     """Switches fractions on in the chart of a node, and off again."""
-    _import_kube_scheduler(node)
     node.upgrade("--set", f"fractions.enabled=true,fractions.hamiNodeLabel=true,fractions.clusterIP={_SERVICE_IP}")
     fractions = FractionNode(node)
     try:
@@ -36,16 +34,6 @@ def installed(node: GpuNode) -> Iterator[FractionNode]:
         node.clear()
         fractions.label({})
         node.upgrade("--set", "fractions.enabled=false")
-
-
-def _import_kube_scheduler(node: GpuNode) -> None:
-    cluster = node.cluster
-    archive = cluster.state / "kube-scheduler.tar"
-    program = cluster.control_plane.programs.find("kube-scheduler")
-    version = node.kubectl.get("node", NODE)["status"]["nodeInfo"]["kubeletVersion"]
-    workloads.write_program(archive, program, f"docker.io/library/kube-scheduler:{version}")
-    cluster.import_image(archive)
-    archive.unlink()
 
 
 @dataclass(frozen=True, slots=True)

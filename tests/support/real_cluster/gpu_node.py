@@ -56,8 +56,8 @@ class GpuNode:
 
     def install(self) -> None:
         """Images, the chart, the policy of the walk-through; returns when the node shows its GPUs."""
-        for name, write in (("samples.tar", workloads.write_samples), ("operator.tar", _write_operator)):
-            archive = self.cluster.state / name
+        for write in (workloads.write_samples, _write_operator, self._write_kube_scheduler):
+            archive = self.cluster.state / "image.tar"
             write(archive)
             self.cluster.import_image(archive)
             archive.unlink()
@@ -72,6 +72,11 @@ class GpuNode:
         for path in data.path_of("examples").glob("00-*/*.yaml"):
             self.kubectl("apply", "-f", str(path))
         self.until_allocatable(GPUS)
+
+    def _write_kube_scheduler(self, archive: Path) -> None:
+        program = self.cluster.control_plane.programs.find("kube-scheduler")
+        version = self.kubectl.get("node", NODE)["status"]["nodeInfo"]["kubeletVersion"]
+        workloads.write_program(archive, program, f"docker.io/library/kube-scheduler:{version}")
 
     def upgrade(self, *options: str) -> None:
         """Another set of values, besides those that the release has; returns when what it changes is ready."""
