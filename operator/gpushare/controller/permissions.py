@@ -1,4 +1,4 @@
-"""Asking the API server what we may do. Used by `syncing` and `running`; what is needed, and its wording, is `plan.permissions`."""
+"""Asking the API server what we may do. Made by `running`, used by `syncing`; what is needed is in `plan.permissions`."""
 
 from __future__ import annotations
 
