@@ -173,7 +173,11 @@ class Books:
         placed = self.pods.pop(uid, None)
         if placed is None:
             return
-        self._pods_of[placed.node].discard(uid)
+        on_node = self._pods_of[placed.node]
+        on_node.discard(uid)
+        if not on_node:
+            # Names of nodes and namespaces come and go for ever.
+            del self._pods_of[placed.node]
         self._charge(placed, -1)
         if (state := self.nodes.get(placed.node)) is not None:
             self._put(state.without_pod(uid))
@@ -264,9 +268,11 @@ class Books:
 
     def _charge(self, placed: Placed, sign: int) -> None:
         used, more = self.charges.get(placed.namespace, FREE), placed.charge
-        self.charges[placed.namespace] = Charge(
-            used.memory_mib + sign * more.memory_mib, used.cores + sign * more.cores
-        )
+        left = Charge(used.memory_mib + sign * more.memory_mib, used.cores + sign * more.cores)
+        if left == FREE:
+            self.charges.pop(placed.namespace, None)
+        else:
+            self.charges[placed.namespace] = left
 
 
 def ticket_of(decision: Decision | None) -> Ticket:

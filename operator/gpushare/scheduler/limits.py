@@ -34,6 +34,8 @@ class Limits:
         objects = self._objects[namespace]
         if gone:
             objects.pop(name, None)
+            if not objects:
+                del self._objects[namespace]
         else:
             objects[name] = quota
         allowed = read_quota(objects.values(), self._settings)
