@@ -155,7 +155,8 @@ class Following:
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._again.put_nowait(name)
                 continue
-            if found is not None:
+            # It may have gone meanwhile, and nobody would tell so again.
+            if found is not None and name in self._books.nodes:
                 self._see(self._gpu_nodes, found, gone=False)
 
     def _see_node(self, node: Manifest, gone: bool) -> None:  # noqa: FBT001 - the shape of `see`

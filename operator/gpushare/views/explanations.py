@@ -129,7 +129,7 @@ def _in_force(node: GPUNode) -> str:
     if applied is None:
         return "not yet: no agent has applied anything on the node"
     there, due = (f"revision {each}" if each else "the defaults" for each in (applied, wanted))
-    return f"yes, {there}" if applied == wanted else f"no: {there} is in force, {due} is wanted"
+    return f"yes, {there}" if applied == wanted else f"no: {there} instead of {due}"
 
 
 def _mode(mode: FractionMode) -> str:
