@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from gpushare.cli import texts
 from gpushare.domain.devices import Inventory
-from gpushare.errors import ConfigurationError, DeviceError
+from gpushare.errors import ConfigurationError, DeviceError, UsageError
 
 FILE = click.option(
     "--file", "-f", type=click.Path(dir_okay=False, path_type=Path),
@@ -40,12 +40,11 @@ def _read_file(file: Path, node: str) -> Inventory:
     from gpushare.nvml.documents import parse_inventory  # late: not for machines with GPUs
 
     try:
-        return parse_inventory(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8"), node)
+        return parse_inventory(texts.read_text(str(file)), node)
     except ConfigurationError as error:
         raise click.ClickException("\n".join(f"{file}: {problem}" for problem in error.problems)) from error
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is no text"
-        raise click.ClickException(f"{file}: {reason}") from error
+    except UsageError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _ask_driver() -> Inventory:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,14 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from gpushare import names
-from gpushare.cli import clusters
+from gpushare.cli import clusters, texts
 from gpushare.domain import manifests
 from gpushare.domain.gpunode import GPUNode
 from gpushare.domain.manifests import Kind, Manifest
-from gpushare.errors import ConfigurationError, UsageError
 from gpushare.placement.requests import read_request
 from gpushare.placement.settings import RequestSettings
-from gpushare.plan.overlay import read_manifests
 from gpushare.scheduler import pods
 from gpushare.scheduler.books import Books, Placed
 from gpushare.scheduler.flights import Flights
@@ -81,20 +78,9 @@ def read_picture(files: Iterable[str], kubeconfig: Path | None) -> Picture:
     """
     given = tuple(files)
     if given:
-        return Picture(tuple(manifest for file in given for manifest in _read_file(file)))
+        return Picture(tuple(manifest for file in given for manifest in texts.read_manifests(file)))
     return Picture(asyncio.run(clusters.read_objects(kubeconfig, ((kind, "") for kind in _KINDS), "")))
 
 
 def _holds_something(pod: Manifest) -> bool:
     return bool(pod["spec"].get("nodeName")) and (pod.get("status") or {}).get("phase") not in _ENDED
-
-
-def _read_file(file: str) -> list[Manifest]:
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        return list(read_manifests(text))
-    except ConfigurationError as error:
-        raise UsageError("\n".join(f"{file}: {problem}" for problem in error.problems)) from error
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is no text"
-        raise UsageError(f"{file}: {reason}") from error

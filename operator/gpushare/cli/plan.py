@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpushare.cli import clusters, inventories
-from gpushare.errors import ConfigurationError, GpuShareError, UsageError
+from gpushare.cli import clusters, inventories, texts
+from gpushare.errors import GpuShareError, UsageError
 
 if TYPE_CHECKING:
     from gpushare.plan.preview import Preview
@@ -63,26 +62,13 @@ def _preview(
     from gpushare.plan.overlay import lay_over
     from gpushare.plan.preview import build_preview
 
-    given = [manifest for file in files for manifest in _manifests(file)]
+    given = [manifest for file in files for manifest in texts.read_manifests(file)]
     changes = _label_changes(labels)
     seen = snapshots.describe_cluster(offline, namespace) if offline else snapshots.read_cluster(kubeconfig, namespace)
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     objects = lay_over(seen.objects, given, changes, namespace=namespace, now=now)
     before, after = (snapshots.build_snapshot(each, seen.settings) for each in (seen.objects, objects))
     return build_preview(before, after, seen.hardware, now)
-
-
-def _manifests(file: str) -> Iterator[dict[str, Any]]:
-    from gpushare.plan.overlay import read_manifests
-
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        yield from read_manifests(text)
-    except ConfigurationError as error:
-        raise UsageError("\n".join(f"{file}: {problem}" for problem in error.problems)) from error
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is no text"
-        raise UsageError(f"{file}: {reason}") from error
 
 
 def _label_changes(labels: Iterable[tuple[str, str]]) -> dict[str, dict[str, str | None]]:

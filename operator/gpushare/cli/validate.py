@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
 import click
 
-from gpushare.cli import clusters, inventories
+from gpushare.cli import clusters, inventories, texts
 from gpushare.domain.devices import Inventory
 from gpushare.errors import GpuShareError, UsageError
 
@@ -35,7 +34,10 @@ def command(*, files: tuple[str, ...], fit: Path | None, node: str, kubeconfig: 
     from gpushare.views import validation as views
 
     inventory = _inventory(fit, node, kubeconfig)
-    found = {file: validation.check_text(_read(file)) for file in files}
+    try:
+        found = {file: validation.check_text(texts.read_text(file)) for file in files}
+    except UsageError as error:
+        raise click.UsageError(str(error)) from error
     together = validation.check_references([item for checked in found.values() for item in checked])
     ruling = next((item.policy.mig.strategy for item in together if item.policy is not None), "")
     if inventory is not None:
@@ -67,11 +69,3 @@ def _inventory(fit: Path | None, node: str, kubeconfig: Path | None) -> Inventor
     except GpuShareError as error:
         raise clusters.NotJudged(str(error)) from error
     return inventory_of(gpu_node.status)
-
-
-def _read(file: str) -> str:
-    try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is no text"
-        raise click.UsageError(f"{file}: {reason}") from error

@@ -36,11 +36,20 @@ def test_fine_and_broken(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """- is standard input, here for a program."""
-    monkeypatch.setattr("sys.stdin", io.StringIO("version: v2\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"version: v2\n")))
 
     assert typed("-", "-o", "json")[0] == 1
     body = json.loads(capsys.readouterr().out)
     assert (body["valid"], body["files"][0]["checked"][0]["problems"][0]["path"]) == (False, "version")
+
+
+def test_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no UTF-8 is said to be none, wherever it comes from."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\x00")))
+
+    code, said = typed("-")
+
+    assert (code, "-: is no text" in said) == (2, True), said
 
 
 def test_hardware(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
