@@ -20,7 +20,7 @@ help: ## list the targets
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name it with PYTHON=python3.x" >&2; exit 1; }
 	@echo "setting up $(VENV) (once; about a minute)"
-	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -c "" 2>/dev/null || $(PYTHON) -m venv --clear $(VENV) # never cleared under what runs from it
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[sandbox]' --group dev
 	@$(BIN)/python -m compileall -q operator $(VENV)/lib || true # start-up is measured, and felt, with bytecode
