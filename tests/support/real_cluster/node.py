@@ -25,6 +25,8 @@ CONTAINERD: Final = "containerd"
 _CONTAINERD_SOCKET: Final = "/run/containerd/containerd.sock"
 _NO_NAMES: Final = "10.96.0.10"
 """Where pods look for names; nobody answers there."""
+_UNIFIED: Final = Path("/sys/fs/cgroup/unified")
+"""Where runc makes cgroups besides, on machines that have both versions."""
 _CONTAINERD_CONFIG: Final = """\
 version = 3
 root = "{state}/containerd"
@@ -91,7 +93,7 @@ class Node:
 
     def remove_cgroups(self) -> None:
         """Takes away what `configure` and the kubelet made, once nothing runs in them."""
-        for parent in cgroup_parents():
+        for parent in (*cgroup_parents(), _UNIFIED):
             # The deepest first: a cgroup is removed like an empty folder.
             for folder in sorted(parent.glob(f"{self.state.name}/**/"), reverse=True):
                 with contextlib.suppress(FileNotFoundError):
