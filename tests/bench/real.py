@@ -27,7 +27,7 @@ from support.real_cluster import starting
 from support.real_cluster.gpu_node import GPUS, NAMESPACE, NODE, SAMPLE, GpuNode
 from support.snapshots import time_slicing
 
-TIMES = 20
+TIMES = 10
 MANY = 100
 """Pods that come at once, each for a share."""
 _LOG = logging.getLogger("bench")
