@@ -257,7 +257,9 @@ class Sandbox:
     def greeting(self) -> str:
         """What a person needs to know first."""
         nodes = [
-            f"{node.spec.name} ({count} {'GPU' if count == 1 else 'GPUs'})" if (count := _gpus_of(node)) else node.spec.name
+            f"{node.spec.name} ({count} {'GPU' if count == 1 else 'GPUs'})"
+            if (count := _gpus_of(node))
+            else node.spec.name
             for node in self.scenario.nodes
         ]
         more = f", and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
