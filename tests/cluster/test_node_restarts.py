@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -35,16 +36,21 @@ def shares_of(node: GpuNode) -> dict[str, frozenset[str]]:
     return {name: frozenset(each.ids) for name, each in node.holders().items() if name in PODS}
 
 
+def ready_agent(node: GpuNode) -> dict[str, Any]:
+    """The agent's pod, which a restart of anything makes unready for a moment."""
+    return until("the agent is ready", node.agent)
+
+
 def registrations(node: GpuNode) -> str:
     """How often the agent has registered, as its metrics say."""
-    pod = node.agent()["metadata"]["name"]
+    pod = ready_agent(node)["metadata"]["name"]
     metrics = node.kubectl("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}:9409/proxy/metrics")
     return next(line for line in metrics.splitlines() if line.startswith("gpushare_registrations_total"))
 
 
 def test_kubelet_restart(busy_node: GpuNode) -> None:
     """The agent registers again; pods run on with their shares, and a new pod gets one that is free."""
-    lives, shares, agent = lives_of(busy_node), shares_of(busy_node), busy_node.agent()
+    lives, shares, agent = lives_of(busy_node), shares_of(busy_node), ready_agent(busy_node)
     before = registrations(busy_node)
 
     busy_node.cluster.restart_kubelet()
@@ -56,12 +62,12 @@ def test_kubelet_restart(busy_node: GpuNode) -> None:
     assert not set(busy_node.holders()["new"].ids) & {share for held in shares.values() for share in held}
     assert shares_of(busy_node) == shares
     assert lives_of(busy_node) == lives
-    assert busy_node.agent()["metadata"]["uid"] == agent["metadata"]["uid"]
+    assert ready_agent(busy_node)["metadata"]["uid"] == agent["metadata"]["uid"]
 
 
 def test_agent_restart(busy_node: GpuNode) -> None:
     """Another agent takes over what the last one served; pods run on with their shares."""
-    lives, shares, agent = lives_of(busy_node), shares_of(busy_node), busy_node.agent()
+    lives, shares, agent = lives_of(busy_node), shares_of(busy_node), ready_agent(busy_node)
 
     busy_node.kubectl("delete", "pod", "-n", NAMESPACE, agent["metadata"]["name"])
 
