@@ -7,6 +7,7 @@ kubernetes=${KUBERNETES_VERSION:-1.36.3}
 etcd=3.6.16
 containerd=2.2.9
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpu-sharing-operator
+PATH=$PATH:/usr/local/go/bin # where Go's own archive goes, whoever's PATH knows of it
 
 say() { echo "$*" >&2; }
 
