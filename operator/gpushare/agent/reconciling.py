@@ -16,7 +16,6 @@ from gpushare.domain.devices import Inventory
 from gpushare.errors import Problem
 from gpushare.host.state import LastGood
 from gpushare.kubelet.values import ContainerDevices
-from gpushare.sharing.fractions import REQUESTED
 
 _NAMED: Final = 5
 """How many pods a refusal names."""
@@ -129,6 +128,8 @@ def _ends_fractions(decision: Decision, before: Decision) -> bool:
 def _double_use(holders: Sequence[ContainerDevices], decision: Decision, before: Decision) -> Problem | None:
     """What is in the way while pods have parts of GPUs: the kubelet would give out the GPUs as if they were free."""
     assert before.fractions is not None
+    from gpushare.sharing.fractions import REQUESTED  # late: most agents never need it
+
     resource = REQUESTED[before.fractions.dialect]
     offered = decision.pools[resource].by_id if resource in decision.pools else {}
     if all(share_id in offered for holder in holders if holder.resource == resource for share_id in holder.ids):
