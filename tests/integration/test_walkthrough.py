@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
-import time
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
