@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
+import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,12 @@ from support import commands
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
     """For TMPDIR: the sandbox passes over folders with long names, as pytest's are."""
-    with tempfile.TemporaryDirectory(prefix="t", dir="/tmp") as folder:
-        yield Path(folder)
+    folder = Path("/tmp", secrets.token_hex(3))
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.timeout(180)
