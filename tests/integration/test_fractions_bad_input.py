@@ -132,6 +132,28 @@ def test_more_than_there_is(shell: Shell) -> None:
     shell.type("delete", "pod", "many", "more", "big")
 
 
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        pytest.param(
+            hami(gpu="1", gpumemory="1000"),
+            "limits[nvidia.com/gpumemory]: no node has ever offered it; did you mean nvidia.com/gpumem?",
+            id="misspelt",
+        ),
+        pytest.param(
+            hami(priority="1"), "limits[nvidia.com/priority]: does nothing without a part of a GPU", id="priority"
+        ),
+    ],
+)
+def test_explained(shell: Shell, limits: dict[str, str], says: str) -> None:
+    """What nobody can refuse, since it is no request for a fraction, waits; `gpushare explain` says what is wrong with it."""
+    assert shell.apply("odd", limits)[0] == 0
+    shell.until("Insufficient nvidia.com/", "describe", "pod", "odd")
+
+    assert says in commands.run("explain", "odd", "--kubeconfig", str(shell.kubeconfig)).stdout
+    shell.type("delete", "pod", "odd")
+
+
 def test_unknown_mode(shell: Shell) -> None:
     """The node keeps what it has, and says which words are known."""
     shell.type("label", "node", ALIYUN_NODE, f"{names.LABEL_ACK_SCHEDULE}=gpushare", "--overwrite")

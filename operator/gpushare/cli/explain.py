@@ -96,6 +96,7 @@ def _explain_pod(picture: Picture, pod: Manifest) -> Explanation:
             else {},
             is_confirmed=placed is not None and placed.stage is Stage.CONFIRMED,
             fits=fits,
+            known_resources=picture.known_resources,
         )
     )
 

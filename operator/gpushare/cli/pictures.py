@@ -57,6 +57,13 @@ class Picture:
                 books.see_pod(SeenPod.of(trimmed))
         return books
 
+    @cached_property
+    def known_resources(self) -> frozenset[str]:
+        """Those that the scheduler of fractions counts, that an agent offers, and that a Node shows, be it 0 by now."""
+        shown = {name for node in self.of(manifests.NODE) for name in (node.get("status") or {}).get("capacity") or ()}
+        offered = {resource.name for node in self.gpu_nodes for resource in node.status.resources}
+        return resources_of(RequestSettings()) | {names.RESOURCE_ALIYUN_COUNT} | offered | shown
+
     def pod(self, uid: str) -> Manifest | None:
         """One pod by its uid."""
         return next((pod for pod in self.of(manifests.POD) if pod["metadata"].get("uid") == uid), None)

@@ -13,6 +13,15 @@ def asks_for_fractions(reader: ContainerReader, settings: RequestSettings) -> bo
     return any(map(reader.has, (settings.memory, settings.memory_percentage, settings.cores)))
 
 
+def mind_priority(reader: ContainerReader, settings: RequestSettings) -> None:
+    """Warns of a priority in a pod that concerns nobody of ours: nothing reads it there, and the pod may wait for it for ever."""
+    if reader.has(settings.priority):
+        others = ", ".join(filter(None, (settings.memory, settings.memory_percentage, settings.cores)))
+        reader.warn(
+            settings.priority, f"does nothing without a part of a GPU; write one of {others} too, or leave it out"
+        )
+
+
 def read_container(reader: ContainerReader, settings: RequestSettings) -> ContainerRequest | None:
     """What one container of a pod that concerns us asks for; None: for no GPU, or for nonsense, which is then reported."""
     count = _read_count(reader, settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,11 @@ class ContainerReader:
         self._findings = findings
         self.name = str(body.get("name", ""))
         self.kind = kind
+
+    @property
+    def resources(self) -> Iterable[str]:
+        """All that the container names, GPUs or not."""
+        return dict.fromkeys((*self._limits, *self._requests))
 
     def has(self, resource: str) -> bool:
         """Whether the container names a resource."""

@@ -48,6 +48,8 @@ def read_request(pod: Manifest, settings: RequestSettings) -> ReadRequest:
     if is_hami or (has_plain and settings.claim_plain_gpu):
         containers = (hami.read_container(reader, settings) for reader in readers)
         return _build(pod, Dialect.HAMI, containers, findings, settings)
+    for reader in readers:
+        hami.mind_priority(reader, settings)
     return ReadRequest(warnings=tuple(findings.warnings))
 
 

@@ -5,7 +5,7 @@ What is said of a pod is worked out again by the scheduler's own rules, from wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from gpushare.placement.nodes import NodeState
 from gpushare.placement.reasons import explain
 from gpushare.placement.requests import ReadRequest
 from gpushare.placement.shapes import ContainerRequest, PodRequest, Policy
+from gpushare.views import misnomers
 from gpushare.views.tables import build_blocks, build_table
 
 TIERS: Final[Mapping[Isolation, str]] = {
@@ -82,6 +83,8 @@ class PodPicture:
     is_confirmed: bool = False
     fits: Mapping[str, Fit] = field(default_factory=dict)
     """By node: whether it would take the pod now."""
+    known_resources: Collection[str]
+    """Those that somebody in the cluster serves or counts."""
 
 
 def explain_pod(picture: PodPicture) -> Explanation:
@@ -156,12 +159,13 @@ def _gpus(node: GPUNode, state: NodeState | None) -> Iterator[str]:
 
 def _asked(picture: PodPicture) -> Iterator[tuple[str, str]]:
     request = picture.read.request
+    problems = (*picture.read.problems, *misnomers.find_problems(picture.pod, picture.known_resources))
     if request is not None:
         for container in request.containers:
             yield "asks for", f"{container.name}: {_amounts(container, request)}"
-    elif not picture.read.problems:
+    elif not problems:
         yield "asks for", "no fraction of a GPU; the resources of its node alone decide"
-    yield from (("problem", str(problem)) for problem in picture.read.problems)
+    yield from (("problem", str(problem)) for problem in problems)
     yield from (("mind", str(warning)) for warning in picture.read.warnings)
 
 

@@ -53,6 +53,8 @@ def cluster(tmp_path: Path) -> str:
         bound("part", "hami", Grant("GPU-hami-0", 3000, 30), dialect=Dialect.HAMI, **{"nvidia.com/gpumem": 3000}),
         {**bound("done", "ack", Grant("GPU-ack-0", 4096, 0, 4)), "status": {"phase": "Succeeded"}},
         waiting("big", **{"nvidia.com/gpu": 1, "nvidia.com/gpumem": 13000}),
+        waiting("misspelt", **{"nvidia.com/gpu": 1, "nvidia.com/gpumemory": 1000}),
+        waiting("priority", **{"nvidia.com/priority": 1}),
         waiting("wrong", **{"nvidia.com/gpumem": 3000, "aliyun.com/gpu-mem": 1}),
     ]  # fmt: skip
     path = tmp_path / "cluster.yaml"
@@ -138,6 +140,14 @@ def test_top(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
             id="waits, and would fit now",
         ),
         pytest.param("wrong", ["problem spec: asks for both"], id="can never run"),
+        pytest.param(
+            "misspelt", ["limits[nvidia.com/gpumemory]: no node has ever offered it; did you mean nvidia.com/gpumem?"],
+            id="a resource that is misspelt",
+        ),
+        pytest.param(
+            "priority", ["asks for no fraction", "mind spec.containers[0].resources.limits[nvidia.com/priority]: does nothing"],
+            id="priority alone",
+        ),
         pytest.param("node/hami", ["in HAMi's dialect: 10 slots a GPU", "GPU 0: Tesla T4, 3000 of 15360 MiB"], id="node"),
         pytest.param(
             "plain",

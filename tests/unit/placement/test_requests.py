@@ -256,6 +256,12 @@ def test_memory_factor_overflows() -> None:
             "spec.containers[1].resources.requests[nvidia.com/priority]: has no effect on a container without a GPU",
             id="priority of nothing",
         ),
+        pytest.param(
+            pod_of(container("a", requests={"nvidia.com/gpu": "1", "nvidia.com/priority": "1"})),
+            "spec.containers[0].resources.requests[nvidia.com/priority]: does nothing without a part of a GPU; "
+            "write one of nvidia.com/gpumem, nvidia.com/gpumem-percentage, nvidia.com/gpucores too, or leave it out",
+            id="priority of a pod that concerns nobody",
+        ),
     ],
 )
 def test_warned(pod: dict[str, Any], message: str) -> None:
