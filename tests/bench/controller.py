@@ -36,6 +36,8 @@ async def _fleet(folder: Path) -> list[Figure]:
             figures = await _first_labelling(crowd)
             await crowd.start_agents(all_names)
             player = asyncio.create_task(crowd.follow())
+            # What the agents have found comes to the labels in passes of their own, seconds later where there are many.
+            await crowd.written("nodes", NODES)
             await _settle(crowd)
             figures += await _edit(crowd)
             figures += await _one_not_ready(crowd, all_names[0])
@@ -65,11 +67,7 @@ async def _set_up(crowd: Crowd) -> None:
 
 
 async def _first_labelling(crowd: Crowd) -> list[Figure]:
-    def done() -> bool:
-        written = sum("/api/v1/nodes/" in write for write in crowd.cluster.writes)
-        return written >= NODES
-
-    seconds = await crowd.until(done)
+    seconds = await crowd.written("nodes", NODES)
     await crowd.quiet(3.0)
     writes = crowd.take_writes()
     return [
@@ -86,10 +84,9 @@ async def _settle(crowd: Crowd) -> None:
 async def _edit(crowd: Crowd) -> list[Figure]:
     await crowd.cluster.apply_config("sharing", a=time_slicing(2), b=time_slicing(4))
 
-    def done() -> bool:
-        return sum("/gpunodes/" in write and "/status" not in write for write in crowd.cluster.writes) >= HALF
-
-    seconds = await crowd.until(done)
+    seconds = await crowd.written("gpunodes", HALF)
+    # Each agent then reports another number of replicas, which is a label.
+    await crowd.written("nodes", HALF)
     await crowd.quiet(8.0)
     writes = crowd.take_writes()
     return [

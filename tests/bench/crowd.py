@@ -11,9 +11,11 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from gpushare import names
 from gpushare.sandbox.apiserver.requests import Request
@@ -55,6 +57,10 @@ class Crowd:
         answer = await self._api.handle(Request(method, path, query, headers, json.dumps(body).encode()))
         assert answer.code < 300, answer.body[:500]  # type: ignore[union-attr]
         return json.loads(answer.body)  # type: ignore[union-attr]
+
+    async def written(self, plural: str, times: int) -> float:
+        """Waits until the controller has written a kind so often, its status apart; returns the seconds that it took."""
+        return await self.until(lambda: self._count()[plural] >= times)
 
     async def quiet(self, seconds: float) -> None:
         """Waits until the controller has written nothing that counts for so long."""
@@ -147,7 +153,7 @@ class Crowd:
             headers = {"authorization": f"Bearer {self._token}"}
             item = json.loads((await self._api.handle(Request("GET", path, {}, headers))).body)  # type: ignore[union-attr]
         generation = item["metadata"]["generation"]
-        status = _status(item["spec"]["config"]["revision"], generation)
+        status = _status(item["spec"]["config"], generation)
         body = {"apiVersion": "gpushare.dev/v1alpha1", "kind": "GPUNode", "metadata": {"name": name}, "status": status}
         await self.send("PATCH", f"{path}/status", body, kind=_APPLY, manager=names.MANAGER_AGENT)
         self._agents[name] = generation
@@ -197,8 +203,10 @@ def _node(name: str) -> dict[str, Any]:
     return body
 
 
-def _status(revision: str, generation: int) -> dict[str, Any]:
-    """What an agent of a node with 8 GPUs in 4 shares each reports."""
+def _status(config: Mapping[str, Any], generation: int) -> dict[str, Any]:
+    """What an agent of a node with 8 GPUs in shares reports: their number, but for the total, is that of the configuration."""
+    sharing = yaml.safe_load(config["content"])["sharing"]
+    replicas = sharing["timeSlicing"]["resources"][0]["replicas"]
     devices = [
         {
             "index": index,
@@ -217,10 +225,14 @@ def _status(revision: str, generation: int) -> dict[str, Any]:
         "lastTransitionTime": "2026-01-01T00:00:00Z",
         "observedGeneration": generation,
     }
-    resource = {"name": names.RESOURCE_GPU, "strategy": "time-slicing", "replicas": 4}
-    labels = {"nvidia.com/gpu.count": "8", "nvidia.com/gpu.replicas": "4", names.LABEL_PRODUCT: "A100-SXM4-80GB-SHARED"}
+    resource = {"name": names.RESOURCE_GPU, "strategy": "time-slicing", "replicas": replicas}
+    labels = {
+        "nvidia.com/gpu.count": "8",
+        "nvidia.com/gpu.replicas": str(replicas),
+        names.LABEL_PRODUCT: "A100-SXM4-80GB-SHARED",
+    }
     return {
-        "appliedRevision": revision,
+        "appliedRevision": config["revision"],
         "devices": devices,
         "resources": [{**resource, "total": 32, "healthy": 32, "allocated": 0}],
         "labels": labels,
