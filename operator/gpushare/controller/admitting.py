@@ -6,22 +6,19 @@ controller refuses it again before any node gets it; the webhook is there to say
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from gpushare import names
 from gpushare.domain import manifests
-from gpushare.domain.manifests import Manifest
 from gpushare.plan import admission
 from gpushare.plan.snapshot import Snapshot
-from gpushare.serving.http import JSON, Request, Response
+from gpushare.serving import reviews
+from gpushare.serving.http import Request, Response
+from gpushare.serving.reviews import Refusal, Review, Verdict
 from gpushare.serving.tls import Place
 
 PATH: Final = "/configs"
-_VERSION: Final = "admission.k8s.io/v1"
-_LONGEST_WARNING: Final = 250
-"""What is longer is cut by the API server."""
 _MOST_PROBLEMS: Final = 20
 
 
@@ -46,27 +43,12 @@ class Admitting:
         """The AdmissionReview of a ConfigMap, answered."""
         if request.path != PATH:
             return Response(status=404, body=f"there is {PATH}\n".encode())
-        try:
-            review = json.loads(request.body)
-            uid, manifest = review["request"]["uid"], review["request"]["object"]
-            known = review["apiVersion"] == _VERSION and manifest["kind"] == "ConfigMap"
-        except (ValueError, KeyError, TypeError) as error:
-            return Response(status=400, body=f"no AdmissionReview of a ConfigMap: {error!r}\n".encode())
-        if not known:
-            return Response(status=400, body=f"expected an AdmissionReview of {_VERSION} about a ConfigMap\n".encode())
-        answer = {"uid": uid, **self._judge(manifest)}
-        body = {"apiVersion": _VERSION, "kind": "AdmissionReview", "response": answer}
-        return Response(body=json.dumps(body).encode(), content_type=JSON)
+        return reviews.answer(request, manifests.CONFIG_MAP.kind, self._judge)
 
-    def _judge(self, manifest: Manifest) -> dict[str, Any]:
-        verdict = admission.judge(manifest, self._snapshot())
-        answer: dict[str, Any] = {"allowed": not verdict.problems}
-        if verdict.problems:
-            message = _listed(verdict.problems)
-            answer["status"] = {"status": "Failure", "code": 422, "reason": "Invalid", "message": message}
-        if verdict.warnings:
-            answer["warnings"] = [_cut(warning) for warning in verdict.warnings]
-        return answer
+    def _judge(self, review: Review) -> Verdict:
+        found = admission.judge(review.manifest, self._snapshot())
+        refusal = Refusal(message=_listed(found.problems), code=422, reason="Invalid") if found.problems else None
+        return Verdict(manifest=review.manifest, refusal=refusal, warnings=found.warnings)
 
 
 def _listed(problems: Sequence[str]) -> str:
@@ -74,7 +56,3 @@ def _listed(problems: Sequence[str]) -> str:
     shown = problems[:_MOST_PROBLEMS]
     rest = [f"and {len(problems) - len(shown)} more"] if len(problems) > len(shown) else []
     return "\n".join([*shown, *rest])
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_WARNING else f"{text[: _LONGEST_WARNING - 3]}..."

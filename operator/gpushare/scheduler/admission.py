@@ -1,4 +1,4 @@
-"""The admission webhook: reads a review, has `mutating` judge it, answers. Every replica serves it. Used by `answering`."""
+"""The admission webhook: has `mutating` judge what the API server asks about. Every replica serves it. Used by `answering`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
+from gpushare.domain import manifests
 from gpushare.placement.quotas import Quota
-from gpushare.scheduler import mutating, reviews
+from gpushare.scheduler import mutating
 from gpushare.scheduler.mutating import AdmissionSettings
-from gpushare.serving.http import JSON, Request, Response
+from gpushare.serving import reviews
+from gpushare.serving.http import Request, Response
+from gpushare.serving.reviews import Review, Verdict
 
 
 class Admission:
@@ -24,19 +27,18 @@ class Admission:
         """How many pods were admitted as they were, changed, or refused."""
 
     async def answer(self, request: Request) -> Response:
-        """Answers an AdmissionReview; 400 for what is none, which the API server takes for a failure of ours."""
-        try:
-            review = reviews.read_review(request.body)
-        except reviews.BadReview as error:
-            return Response(status=400, body=f"{error}\n".encode())
+        """The AdmissionReview of a pod, answered."""
+        return reviews.answer(request, manifests.POD.kind, self._judge)
+
+    def _judge(self, review: Review) -> Verdict:
         verdict = mutating.judge(review, self._settings, self._room(review.namespace))
         if verdict.refusal is not None:
             self.verdicts["refused"] += 1
-            metadata = review.pod.get("metadata") or {}
+            metadata = review.manifest.get("metadata") or {}
             name = metadata.get("name") or metadata.get("generateName", "")
             self._log.info(
                 "not admitted", extra={"pod": f"{review.namespace}/{name}", "reason": verdict.refusal.message}
             )
         else:
-            self.verdicts["changed" if verdict.pod is not review.pod else "unchanged"] += 1
-        return Response(body=reviews.write_review(review, verdict), content_type=JSON)
+            self.verdicts["changed" if verdict.manifest is not review.manifest else "unchanged"] += 1
+        return verdict

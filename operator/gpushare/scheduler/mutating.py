@@ -19,7 +19,7 @@ from gpushare.placement.requests import read_request
 from gpushare.placement.settings import RequestSettings
 from gpushare.placement.shapes import WHOLE, ContainerRequest, PodRequest
 from gpushare.scheduler import reserved
-from gpushare.scheduler.reviews import Refusal, Review, Verdict
+from gpushare.serving.reviews import Refusal, Review, Verdict
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 """What the API server fills in before any webhook sees the pod."""
@@ -48,30 +48,30 @@ class AdmissionSettings:
 
 def judge(review: Review, settings: AdmissionSettings, room: Quota) -> Verdict:
     """What becomes of a pod. `room`: what is left of the quota of its namespace."""
-    pod = review.pod
+    pod = review.manifest
     if forged := reserved.find_annotations(pod, review.before):
         return _refused(pod, reserved.describe_annotations(forged))
     if review.operation != "CREATE":
-        return Verdict(pod=pod)
+        return Verdict(manifest=pod)
     read = read_request(pod, settings.requests)
     warnings = [str(warning) for warning in read.warnings]
     if read.problems:
         message = "; ".join(map(str, read.problems))
-        return Verdict(pod=pod, refusal=Refusal(message=message, code=422, reason="Invalid"), warnings=warnings)
+        return Verdict(manifest=pod, refusal=Refusal(message=message, code=422, reason="Invalid"), warnings=warnings)
     if read.request is None:
-        return Verdict(pod=pod, warnings=warnings)
+        return Verdict(manifest=pod, warnings=warnings)
     refusal = next(_find_refusals(review, read.request, settings, room), None)
     if refusal is not None:
         return _refused(pod, refusal)
-    return Verdict(pod=_fill_in(pod, read.request, settings), warnings=[*warnings, *_remarks(pod, settings)])
+    return Verdict(manifest=_fill_in(pod, read.request, settings), warnings=[*warnings, *_remarks(pod, settings)])
 
 
 def _refused(pod: Manifest, message: str) -> Verdict:
-    return Verdict(pod=pod, refusal=Refusal(message=message))
+    return Verdict(manifest=pod, refusal=Refusal(message=message))
 
 
 def _find_refusals(review: Review, request: PodRequest, settings: AdmissionSettings, room: Quota) -> Iterator[str]:
-    spec = review.pod["spec"]
+    spec = review.manifest["spec"]
     if found := reserved.find_variables(spec, settings.allowed_env):
         yield reserved.describe_variable(*found)
     for container in _containers(spec):

@@ -10,7 +10,7 @@ import pytest
 from gpushare.placement.quotas import UNLIMITED, Quota
 from gpushare.placement.settings import RequestSettings
 from gpushare.scheduler.mutating import AdmissionSettings, judge
-from gpushare.scheduler.reviews import Review, Verdict
+from gpushare.serving.reviews import Review, Verdict
 from support.placements import aliyun, container, hami
 from support.schedulers import pod
 
@@ -24,12 +24,12 @@ CLAIMING = AdmissionSettings(requests=RequestSettings(claim_plain_gpu=True))
 
 
 def admit(asked: dict[str, Any], settings: AdmissionSettings = CLAIMING, room: Quota = UNLIMITED) -> Verdict:
-    return judge(Review(uid="u", operation="CREATE", namespace="default", pod=asked), settings, room)
+    return judge(Review(uid="u", operation="CREATE", namespace="default", manifest=asked), settings, room)
 
 
 def limits(verdict: Verdict, index: int = 0) -> Mapping[str, str]:
     assert verdict.refusal is None, verdict.refusal
-    return verdict.pod["spec"]["containers"][index]["resources"]["limits"]
+    return verdict.manifest["spec"]["containers"][index]["resources"]["limits"]
 
 
 def refusal(verdict: Verdict) -> str:
@@ -58,9 +58,9 @@ def test_amounts(asked: dict[str, Any], expected: dict[str, str]) -> None:
     verdict = admit(pod("a", asked))
 
     assert limits(verdict) == expected
-    requests = verdict.pod["spec"]["containers"][0]["resources"]["requests"]
+    requests = verdict.manifest["spec"]["containers"][0]["resources"]["requests"]
     assert all(expected[name] == amount for name, amount in requests.items())
-    assert admit(verdict.pod).pod == verdict.pod
+    assert admit(verdict.manifest).manifest == verdict.manifest
 
 
 def test_compute_that_is_only_requested_is_kept() -> None:
@@ -136,7 +136,7 @@ def test_scheduler_name(name: str, settings: AdmissionSettings, expected: str, w
     more = {"schedulerName": name} if name else {}
     verdict = admit(pod("a", hami(gpus=1, mem=1), **more), settings)
 
-    assert verdict.pod["spec"].get("schedulerName") == expected
+    assert verdict.manifest["spec"].get("schedulerName") == expected
     assert bool(verdict.warnings) is warns
 
 
@@ -146,7 +146,7 @@ def test_what_else_is_filled_in() -> None:
     first = hami(gpus=1, mem=1)
     first["resources"]["limits"]["nvidia.com/priority"] = "1"
     second = {"name": "other", "env": [{"name": "A", "value": "b"}]}
-    spec = admit(pod("a", first, second), settings).pod["spec"]
+    spec = admit(pod("a", first, second), settings).manifest["spec"]
 
     assert spec["runtimeClassName"] == "nvidia"
     assert spec["tolerations"] == [{"key": "gpushare.dev/fractions", "operator": "Exists", "effect": "NoSchedule"}]
@@ -165,7 +165,7 @@ def test_what_the_writer_has_said_stays() -> None:
     settings = AdmissionSettings(runtime_class="nvidia", core_policy="force")
     tolerations = [{"operator": "Exists"}]
     asked = {**hami(gpus=1, mem=1), "env": [{"name": "GPU_CORE_UTILIZATION_POLICY", "value": "disable"}]}
-    spec = admit(pod("a", asked, runtimeClassName="other", tolerations=tolerations), settings).pod["spec"]
+    spec = admit(pod("a", asked, runtimeClassName="other", tolerations=tolerations), settings).manifest["spec"]
 
     assert spec["runtimeClassName"] == "other"
     assert spec["tolerations"][0] == {"operator": "Exists"}
@@ -177,8 +177,8 @@ def test_alibabas_dialect() -> None:
     verdict = admit(pod("a", aliyun(units=4)))
 
     assert limits(verdict) == {"aliyun.com/gpu-mem": "4"}
-    assert verdict.pod["spec"]["schedulerName"] == "gpushare-scheduler"
-    assert "tolerations" not in verdict.pod["spec"]
+    assert verdict.manifest["spec"]["schedulerName"] == "gpushare-scheduler"
+    assert "tolerations" not in verdict.manifest["spec"]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_pods_that_do_not_concern_us(asked: dict[str, Any], settings: AdmissionS
     """Nothing of them is touched."""
     verdict = admit(asked, settings)
 
-    assert verdict.pod is asked
+    assert verdict.manifest is asked
     assert verdict.refusal is None
 
 
@@ -266,7 +266,7 @@ def test_decisions_are_the_schedulers() -> None:
     assert "metadata.annotations: gpushare.dev/decision is the scheduler's" in refusal(admit(mine))
 
     def update(before: dict[str, Any], after: dict[str, Any]) -> Verdict:
-        review = Review(uid="u", operation="UPDATE", namespace="default", pod=after, before=before)
+        review = Review(uid="u", operation="UPDATE", namespace="default", manifest=after, before=before)
         return judge(review, CLAIMING, UNLIMITED)
 
     plain = pod("a", {"name": "main"})
@@ -302,7 +302,7 @@ def test_quota(containers: list[dict[str, Any]], init: list[dict[str, Any]], fit
 def test_sidecars_and_containers_without_resources() -> None:
     """All containers of a pod are looked at, of whichever kind."""
     sidecar = {**hami("side", mem=100), "restartPolicy": "Always"}
-    spec = admit(pod("a", container(), initContainers=[sidecar])).pod["spec"]
+    spec = admit(pod("a", container(), initContainers=[sidecar])).manifest["spec"]
 
     assert spec["initContainers"][0]["resources"]["limits"] == {COUNT: "1", MEM: "100"}
     assert spec["containers"][0] == container()

@@ -1,14 +1,19 @@
-"""Admission reviews (`admission.k8s.io/v1`) and JSON patches, as the API server has them with webhooks. Used by `admission`."""
+"""Admission reviews (`admission.k8s.io/v1`), as the API server sends them to webhooks. Used by controller and scheduler."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
+from gpushare.serving.http import JSON, Request, Response
+
+_VERSION: Final = "admission.k8s.io/v1"
+_LONGEST_WARNING: Final = 250
+"""What is longer is cut by the API server."""
 
 
 class BadReview(ValueError):  # noqa: N818 - the state is the name, as in `errors`
@@ -17,20 +22,20 @@ class BadReview(ValueError):  # noqa: N818 - the state is the name, as in `error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """What the API server asks about one pod."""
+    """What the API server asks about one object."""
 
     uid: str
     operation: str
     """`CREATE` or `UPDATE`; others are not registered for."""
     namespace: str
-    pod: Manifest
+    manifest: Manifest
     before: Manifest | None = None
-    """The stored pod, where it is updated."""
+    """The stored object, where it is updated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a pod is not admitted, in words for whoever wrote it."""
+    """Why an object is not admitted, in words for whoever wrote it."""
 
     message: str
     code: int = 403
@@ -41,15 +46,24 @@ class Refusal:
 class Verdict:
     """What is answered."""
 
-    pod: Manifest
+    manifest: Manifest
     """As it should be; the reviewed one where nothing is to be changed."""
     refusal: Refusal | None = None
     warnings: Sequence[str] = ()
-    """kubectl prints each; the API server cuts them at 256 characters."""
+    """kubectl prints each."""
 
 
-def read_review(body: bytes) -> Review:
-    """Reads an AdmissionReview. Raises BadReview."""
+def answer(request: Request, kind: str, judge: Callable[[Review], Verdict]) -> Response:
+    """Has the AdmissionReview of an object of a kind judged; 400 for what is none, which the API server takes for a failure."""
+    try:
+        review = read_review(request.body, kind)
+    except BadReview as error:
+        return Response(status=400, body=f"{error}\n".encode())
+    return Response(body=write_review(review, judge(review)), content_type=JSON)
+
+
+def read_review(body: bytes, kind: str) -> Review:
+    """Reads an AdmissionReview of an object of that kind. Raises BadReview."""
     try:
         review = json.loads(body)
         request = review["request"]
@@ -57,14 +71,14 @@ def read_review(body: bytes) -> Review:
             uid=str(request["uid"]),
             operation=str(request["operation"]),
             namespace=str(request.get("namespace", "")),
-            pod=request["object"],
+            manifest=request["object"],
             before=request.get("oldObject") or None,
         )
         version = review["apiVersion"]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise BadReview(f"no AdmissionReview: {error}") from error
-    if version != "admission.k8s.io/v1" or not isinstance(found.pod, dict) or found.pod.get("kind") != "Pod":
-        raise BadReview("expected an AdmissionReview of admission.k8s.io/v1 about a Pod")
+        raise BadReview(f"no AdmissionReview of a {kind}: {error!r}") from error
+    if version != _VERSION or not isinstance(found.manifest, dict) or found.manifest.get("kind") != kind:
+        raise BadReview(f"expected an AdmissionReview of {_VERSION} about a {kind}")
     return found
 
 
@@ -79,12 +93,12 @@ def write_review(review: Review, verdict: Verdict) -> bytes:
             "reason": refusal.reason,
             "message": refusal.message,
         }
-    elif patch := list(build_patch(review.pod, verdict.pod)):
+    elif patch := list(build_patch(review.manifest, verdict.manifest)):
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(json.dumps(patch).encode()).decode()
     if verdict.warnings:
-        response["warnings"] = list(verdict.warnings)
-    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).encode()
+        response["warnings"] = [_cut(warning) for warning in verdict.warnings]
+    return json.dumps({"apiVersion": _VERSION, "kind": "AdmissionReview", "response": response}).encode()
 
 
 def build_patch(before: Any, after: Any, path: str = "") -> Iterator[dict[str, Any]]:
@@ -115,3 +129,7 @@ def _patch_member(before: Manifest, after: Manifest, name: str, path: str) -> It
 
 def _escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_WARNING else f"{text[: _LONGEST_WARNING - 3]}..."
