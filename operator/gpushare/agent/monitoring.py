@@ -9,8 +9,8 @@ from gpushare import __version__
 from gpushare.agent.facts import Facts, build_resources
 from gpushare.domain.troubles import Cause
 from gpushare.kubelet.counting import BOUNDS
-from gpushare.serving import monitoring
-from gpushare.serving.metrics import Counter, Gauge, Histogram, Metric
+from gpushare.serving import metrics, monitoring
+from gpushare.serving.metrics import Histogram, Metric
 
 _MIB = 2**20
 
@@ -40,27 +40,29 @@ class Monitoring(monitoring.Monitoring):
         facts = self._read()
         if facts is None:
             return
-        yield _gauge("build_info", "always 1; the version of the agent", 1, version=__version__)
+        yield metrics.gauge("gpushare_build_info", "always 1; the version of the agent", 1, version=__version__)
         for family in (_devices, _errors, _shares, _fractions, _configuration, _kubelet, _calls):
             yield from family(facts)
 
 
 def _devices(facts: Facts) -> Iterator[Metric]:
-    yield _gauge("driver_up", "1 when the driver answers", not facts.failure and facts.inventory is not None)
+    yield metrics.gauge(
+        "gpushare_driver_up", "1 when the driver answers", not facts.failure and facts.inventory is not None
+    )
     if facts.inventory is None:
         return
     for gpu in facts.inventory.gpus:
         place = {"index": str(gpu.index), "uuid": gpu.uuid}
         text = "1 when the GPU may be given out"
-        yield _gauge("gpu_healthy", text, gpu.health.healthy, **place, product=gpu.product)
+        yield metrics.gauge("gpushare_gpu_healthy", text, gpu.health.healthy, **place, product=gpu.product)
         for mig in gpu.mig:
             place = {"index": f"{gpu.index}:{mig.index}", "uuid": mig.uuid, "gpu_uuid": gpu.uuid}
             text = "1 when the MIG instance may be given out, as far as it is concerned itself"
-            yield _gauge("mig_instance_healthy", text, mig.health.healthy, **place, profile=mig.profile)
+            yield metrics.gauge("gpushare_mig_instance_healthy", text, mig.health.healthy, **place, profile=mig.profile)
     causes = Tally(trouble.cause for trouble in facts.troubles)
     for cause in Cause:
         text = "what is wrong with GPUs and MIG instances, by what it takes to end it"
-        yield _gauge("device_troubles", text, causes[cause], cause=cause)
+        yield metrics.gauge("gpushare_device_troubles", text, causes[cause], cause=cause)
 
 
 def _errors(facts: Facts) -> Iterator[Metric]:
@@ -68,22 +70,22 @@ def _errors(facts: Facts) -> Iterator[Metric]:
         text = (
             "errors that GPUs have reported, those of applications too; the uuid is empty where the driver names none"
         )
-        yield _counter("gpu_errors_total", text, count, uuid=uuid, xid=str(xid))
+        yield metrics.counter("gpushare_gpu_errors_total", text, count, uuid=uuid, xid=str(xid))
 
 
 def _shares(facts: Facts) -> Iterator[Metric]:
     for resource in build_resources(facts.pools, facts.holders):
         text = "shares, or whole devices, that the kubelet is offered"
         about = {"resource": resource.name, "strategy": str(resource.strategy)}
-        yield _gauge("shares", text, resource.healthy, **about, health="healthy")
-        yield _gauge("shares", text, resource.total - resource.healthy, **about, health="unhealthy")
+        yield metrics.gauge("gpushare_shares", text, resource.healthy, **about, health="healthy")
+        yield metrics.gauge("gpushare_shares", text, resource.total - resource.healthy, **about, health="unhealthy")
         text = "shares, or whole devices, that containers hold, those too that are no longer offered"
-        yield _gauge("shares_allocated", text, resource.allocated, resource=resource.name)
+        yield metrics.gauge("gpushare_shares_allocated", text, resource.allocated, resource=resource.name)
         text = "shares of each device; 1 where devices are whole"
-        yield _gauge("shares_per_device", text, resource.replicas, resource=resource.name)
+        yield metrics.gauge("gpushare_shares_per_device", text, resource.replicas, resource=resource.name)
     for resource_name, reason in sorted(facts.waiting.items()):
         text = "1 when the MPS daemon of the resource answers, so that its shares are offered"
-        yield _gauge("mps_ready", text, not reason, resource=resource_name)
+        yield metrics.gauge("gpushare_mps_ready", text, not reason, resource=resource_name)
 
 
 def _fractions(facts: Facts) -> Iterator[Metric]:
@@ -97,38 +99,46 @@ def _fractions(facts: Facts) -> Iterator[Metric]:
             continue
         place, held = {"index": str(gpu.index), "uuid": gpu.uuid}, [each for each in grants if each.uuid == gpu.uuid]
         text = "memory of the GPU that is given out in parts: more than it has where an administrator allows it"
-        yield _gauge("fraction_memory_bytes", text, int(gpu.memory_mib * mode.memory_scaling) * _MIB, **place)
+        yield metrics.gauge(
+            "gpushare_fraction_memory_bytes", text, int(gpu.memory_mib * mode.memory_scaling) * _MIB, **place
+        )
         text = "memory of the GPU that containers were given"
-        yield _gauge("fraction_memory_allocated_bytes", text, sum(each.memory_mib for each in held) * _MIB, **place)
+        yield metrics.gauge(
+            "gpushare_fraction_memory_allocated_bytes", text, sum(each.memory_mib for each in held) * _MIB, **place
+        )
         text = "percent of the GPU's compute that containers were given; those without a limit count as 0"
-        yield _gauge("fraction_cores_allocated_percent", text, sum(each.cores for each in held), **place)
+        yield metrics.gauge(
+            "gpushare_fraction_cores_allocated_percent", text, sum(each.cores for each in held), **place
+        )
     for reason, count in sorted(facts.counts.refusals.items()):
         text = "containers that were not let in, by reason: docs/fractions.md says what stands behind each"
-        yield _counter("fraction_refusals_total", text, count, reason=reason)
+        yield metrics.counter("gpushare_fraction_refusals_total", text, count, reason=reason)
 
 
 def _configuration(facts: Facts) -> Iterator[Metric]:
     decision = facts.decision
     text = "1 when the assigned configuration is in force, 0 when it was refused"
-    yield _gauge("config_applied", text, not decision.refusal)
+    yield metrics.gauge("gpushare_config_applied", text, not decision.refusal)
     if decision.in_force is not None:
         about = {"config": decision.in_force.name, "revision": decision.revision or ""}
-        yield _gauge("config_info", "always 1; the configuration in force", 1, **about)
+        yield metrics.gauge("gpushare_config_info", "always 1; the configuration in force", 1, **about)
     for result in ("applied", "refused", "unchanged"):
         text = "configurations that the agent was given, by what became of them"
-        yield _counter("config_reloads_total", text, facts.counts.reloads.get(result, 0), result=result)
+        yield metrics.counter("gpushare_config_reloads_total", text, facts.counts.reloads.get(result, 0), result=result)
 
 
 def _kubelet(facts: Facts) -> Iterator[Metric]:
     for name, standing in facts.standings.items():
-        yield _gauge("registered", "1 when the kubelet knows the resource", standing.registered, resource=name)
+        yield metrics.gauge(
+            "gpushare_registered", "1 when the kubelet knows the resource", standing.registered, resource=name
+        )
     for name, streams in facts.streams.items():
         text = "clients that follow the list of the resource; the kubelet is one"
-        yield _gauge("list_streams", text, streams, resource=name)
+        yield metrics.gauge("gpushare_list_streams", text, streams, resource=name)
     for (name, succeeded), count in sorted(facts.counts.kubelet.registrations().items()):
         result = "succeeded" if succeeded else "failed"
         text = "registrations with the kubelet"
-        yield _counter("registrations_total", text, count, resource=name, result=result)
+        yield metrics.counter("gpushare_registrations_total", text, count, resource=name, result=result)
 
 
 def _calls(facts: Facts) -> Iterator[Metric]:
@@ -141,11 +151,3 @@ def _calls(facts: Facts) -> Iterator[Metric]:
             sum=durations.seconds,
             labels={"resource": call.resource, "method": call.method, "code": call.code},
         )
-
-
-def _gauge(name: str, text: str, value: float, **labels: str) -> Gauge:
-    return Gauge(name=f"gpushare_{name}", help=text, value=value, labels=labels)
-
-
-def _counter(name: str, text: str, value: float, **labels: str) -> Counter:
-    return Counter(name=f"gpushare_{name}", help=text, value=value, labels=labels)

@@ -8,8 +8,8 @@ from typing import Final
 
 from gpushare.controller.looping import Passes
 from gpushare.plan.figures import Figures, NodeFigures
-from gpushare.serving import monitoring
-from gpushare.serving.metrics import Counter, Gauge, Metric
+from gpushare.serving import metrics, monitoring
+from gpushare.serving.metrics import Gauge, Metric
 
 _LONGEST_PASS_SECONDS: Final = 600.0
 """Thousands of nodes take a minute, and every request of a pass ends in half a minute."""
@@ -70,30 +70,25 @@ class Monitoring(monitoring.Monitoring):
         """Its figures, as they are now."""
         facts = self._read()
         passes = facts.passes
-        yield Gauge(name="gpushare_controller_leading", help="1 when this replica leads", value=facts.leading)
-        yield Gauge(
-            name="gpushare_controller_rights_missing",
-            help="1 when the controller lacks a right without which it cannot write the status of a policy",
-            value=bool(facts.unspeakable),
+        yield metrics.gauge("gpushare_controller_leading", "1 when this replica leads", facts.leading)
+        yield metrics.gauge(
+            "gpushare_controller_rights_missing",
+            "1 when the controller lacks a right without which it cannot write the status of a policy",
+            bool(facts.unspeakable),
         )
         for result, count in (("done", passes.done), ("failed", passes.failed)):
-            yield Counter(
-                name="gpushare_controller_passes_total",
-                help="passes that did all they had to, and those of which something failed",
-                value=count,
-                labels={"result": result},
+            yield metrics.counter(
+                "gpushare_controller_passes_total",
+                "passes that did all they had to, and those of which something failed",
+                count,
+                result=result,
             )
-        yield Gauge(
-            name="gpushare_controller_last_pass_duration_seconds",
-            help="how long the last pass took",
-            value=passes.seconds,
+        yield metrics.gauge(
+            "gpushare_controller_last_pass_duration_seconds", "how long the last pass took", passes.seconds
         )
         for kind, number in facts.objects.items():
-            yield Gauge(
-                name="gpushare_controller_objects",
-                help="objects that the controller takes into account",
-                value=number,
-                labels={"kind": kind},
+            yield metrics.gauge(
+                "gpushare_controller_objects", "objects that the controller takes into account", number, kind=kind
             )
         if facts.certificate is not None:
             yield facts.certificate
@@ -108,57 +103,54 @@ class Monitoring(monitoring.Monitoring):
 
 def _as_upstream(figures: Figures, passes: Passes) -> Iterator[Metric]:
     """The figures of NVIDIA's operator that have a meaning here, under its names."""
-    yield Gauge(name="gpu_operator_gpu_nodes_total", help="nodes with GPUs", value=figures.gpu_nodes)
-    yield Gauge(
-        name="gpu_operator_reconciliation_status",
-        help="1 when the active policy is ready, 0 when it is not, -1 when there is none, or something of it failed",
-        value=figures.reconciliation,
+    yield metrics.gauge("gpu_operator_gpu_nodes_total", "nodes with GPUs", figures.gpu_nodes)
+    yield metrics.gauge(
+        "gpu_operator_reconciliation_status",
+        "1 when the active policy is ready, 0 when it is not, -1 when there is none, or something of it failed",
+        figures.reconciliation,
     )
-    yield Gauge(
-        name="gpu_operator_reconciliation_last_success_ts_seconds",
-        help="when the last pass was done of which nothing failed, in seconds since 1970",
-        value=passes.done_at,
+    yield metrics.gauge(
+        "gpu_operator_reconciliation_last_success_ts_seconds",
+        "when the last pass was done of which nothing failed, in seconds since 1970",
+        passes.done_at,
     )
-    yield Counter(name="gpu_operator_reconciliation_total", help="passes", value=passes.done + passes.failed)
-    yield Counter(
-        name="gpu_operator_reconciliation_failed_total",
-        help="passes of which something failed",
-        value=passes.failed,
-    )
-    yield Gauge(
-        name="gpu_operator_reconciliation_has_nfd_labels",
-        help="1 when node feature discovery labels nodes",
-        value=figures.discovered,
+    yield metrics.counter("gpu_operator_reconciliation_total", "passes", passes.done + passes.failed)
+    yield metrics.counter("gpu_operator_reconciliation_failed_total", "passes of which something failed", passes.failed)
+    yield metrics.gauge(
+        "gpu_operator_reconciliation_has_nfd_labels", "1 when node feature discovery labels nodes", figures.discovered
     )
 
 
 def _policy(figures: Figures) -> Iterator[Metric]:
     for condition in figures.conditions:
-        yield Gauge(
-            name="gpushare_policy_condition",
-            help="always 1; the conditions of the active policy",
-            value=1,
-            labels={
-                "policy": figures.policy,
-                "condition": condition.type,
-                "status": condition.status,
-                "reason": condition.reason,
-            },
+        yield metrics.gauge(
+            "gpushare_policy_condition",
+            "always 1; the conditions of the active policy",
+            1,
+            policy=figures.policy,
+            condition=condition.type,
+            status=condition.status,
+            reason=condition.reason,
         )
 
 
 def _node(node: NodeFigures) -> Iterator[Metric]:
     config = node.config
-    yield Gauge(
-        name="gpushare_node_config_info",
-        help="always 1; the configuration that a node was given, and by what: label, default or none",
-        value=1,
-        labels={"node": node.node, "config": config.name, "revision": config.revision, "by": config.reason.value},
+    yield metrics.gauge(
+        "gpushare_node_config_info",
+        "always 1; the configuration that a node was given, and by what: label, default or none",
+        1,
+        node=node.node,
+        config=config.name,
+        revision=config.revision,
+        by=config.reason.value,
     )
     for condition in node.unmet:
-        yield Gauge(
-            name="gpushare_node_unmet_condition",
-            help="always 1; a condition of a node's GPUNode that is not as it should be",
-            value=1,
-            labels={"node": node.node, "condition": condition.type, "reason": condition.reason},
+        yield metrics.gauge(
+            "gpushare_node_unmet_condition",
+            "always 1; a condition of a node's GPUNode that is not as it should be",
+            1,
+            node=node.node,
+            condition=condition.type,
+            reason=condition.reason,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from gpushare.serving import monitoring
+from gpushare.serving import metrics, monitoring
 from gpushare.serving.metrics import Gauge
 
 
@@ -24,9 +24,9 @@ class Monitoring(monitoring.Monitoring):
     def collect(self) -> Iterator[Gauge]:
         """Its figures, as they are now."""
         for resource, is_running in self._running().items():
-            yield Gauge(
-                name="gpushare_mps_daemon_up",
-                help="1 when the MPS control daemon of the resource runs with the limits that it should have",
-                value=is_running,
-                labels={"resource": resource},
+            yield metrics.gauge(
+                "gpushare_mps_daemon_up",
+                "1 when the MPS control daemon of the resource runs with the limits that it should have",
+                is_running,
+                resource=resource,
             )

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from gpushare.placement.quotas import Charge, Quota
 from gpushare.scheduler.books import Books
 from gpushare.scheduler.timing import BOUNDS, Spread
-from gpushare.serving import monitoring
-from gpushare.serving.metrics import Counter, Gauge, Histogram, Metric
+from gpushare.serving import metrics, monitoring
+from gpushare.serving.metrics import Gauge, Histogram, Metric
 
 _MIB = 1024 * 1024
 
@@ -58,7 +58,7 @@ class Monitoring(monitoring.Monitoring):
         """Its figures. Those of single GPUs are told by the agents."""
         facts = self._read()
         yield facts.certificate
-        yield Gauge(name="gpushare_scheduler_leading", help="1 when this replica decides", value=facts.leading)
+        yield metrics.gauge("gpushare_scheduler_leading", "1 when this replica decides", facts.leading)
         yield from _collect_nodes(facts.books)
         yield from _collect_pods(facts)
         yield from _collect_quotas(facts.quotas)
@@ -76,61 +76,58 @@ class Monitoring(monitoring.Monitoring):
 def _collect_nodes(books: Books) -> Iterator[Metric]:
     states = Tally("ready" if node.is_ready else "not_ready" for node in books.nodes.values() if node.mode is not None)
     for state in ("ready", "not_ready"):
-        yield Gauge(
-            name="gpushare_scheduler_nodes",
-            help="nodes that serve fractions; those that are not ready get no pods",
-            value=states[state],
-            labels={"state": state},
+        yield metrics.gauge(
+            "gpushare_scheduler_nodes",
+            "nodes that serve fractions; those that are not ready get no pods",
+            states[state],
+            state=state,
         )
     totals = {"allocated": 0, "total": 0}
     for node in books.nodes.values():
         totals["total"] += sum(gpu.traits.memory_mib for gpu in node.gpus)
         totals["allocated"] += sum(use.memory_mib for use in node.uses)
     for what, mib in totals.items():
-        yield Gauge(
-            name=f"gpushare_scheduler_memory_{what}_bytes",
-            help=("memory that pods hold" if what == "allocated" else "memory") + " of GPUs that serve fractions",
-            value=mib * _MIB,
+        yield metrics.gauge(
+            f"gpushare_scheduler_memory_{what}_bytes",
+            ("memory that pods hold" if what == "allocated" else "memory") + " of GPUs that serve fractions",
+            mib * _MIB,
         )
 
 
 def _collect_pods(facts: Facts) -> Iterator[Metric]:
     stages = Tally(placed.stage.name.lower() for placed in facts.books.pods.values())
     for stage in ("reserved", "bound", "confirmed"):
-        yield Gauge(
-            name="gpushare_scheduler_pods",
-            help="pods with GPUs by how far they have come: reserved for, bound to their node, confirmed by it",
-            value=stages[stage],
-            labels={"stage": stage},
+        yield metrics.gauge(
+            "gpushare_scheduler_pods",
+            "pods with GPUs by how far they have come: reserved for, bound to their node, confirmed by it",
+            stages[stage],
+            stage=stage,
         )
-    yield Gauge(
-        name="gpushare_scheduler_pods_waiting",
-        help="pods that wait until their node has started others, for which they could be taken",
-        value=facts.waiting,
+    yield metrics.gauge(
+        "gpushare_scheduler_pods_waiting",
+        "pods that wait until their node has started others, for which they could be taken",
+        facts.waiting,
     )
     for result, count in facts.binds.items():
-        yield Counter(
-            name="gpushare_scheduler_binds_total",
-            help="what became of pods that were to be bound",
-            value=count,
-            labels={"result": result},
+        yield metrics.counter(
+            "gpushare_scheduler_binds_total", "what became of pods that were to be bound", count, result=result
         )
     for verdict in ("unchanged", "changed", "refused"):
-        yield Counter(
-            name="gpushare_scheduler_admissions_total",
-            help="what became of pods at admission",
-            value=facts.verdicts.get(verdict, 0),
-            labels={"verdict": verdict},
+        yield metrics.counter(
+            "gpushare_scheduler_admissions_total",
+            "what became of pods at admission",
+            facts.verdicts.get(verdict, 0),
+            verdict=verdict,
         )
-    yield Counter(
-        name="gpushare_scheduler_corrections_total",
-        help="pods to which the kubelet gave other GPUs than those decided",
-        value=facts.corrections,
+    yield metrics.counter(
+        "gpushare_scheduler_corrections_total",
+        "pods to which the kubelet gave other GPUs than those decided",
+        facts.corrections,
     )
-    yield Counter(
-        name="gpushare_scheduler_strangers_total",
-        help="pods with GPUs on nodes that serve fractions about which another scheduler, or nobody, has decided",
-        value=facts.strangers,
+    yield metrics.counter(
+        "gpushare_scheduler_strangers_total",
+        "pods with GPUs on nodes that serve fractions about which another scheduler, or nobody, has decided",
+        facts.strangers,
     )
 
 
@@ -143,9 +140,10 @@ def _collect_quotas(quotas: Mapping[str, tuple[Quota, Charge]]) -> Iterator[Metr
             if limit is None:
                 continue
             for figure, value in (("limit", limit), ("used", amount)):
-                yield Gauge(
-                    name=f"gpushare_scheduler_quota_{what}",
-                    help="quotas of namespaces on GPUs and what is used of them, all GPUs of a pod counted",
-                    value=value * scale,
-                    labels={"namespace": namespace, "figure": figure},
+                yield metrics.gauge(
+                    f"gpushare_scheduler_quota_{what}",
+                    "quotas of namespaces on GPUs and what is used of them, all GPUs of a pod counted",
+                    value * scale,
+                    namespace=namespace,
+                    figure=figure,
                 )

@@ -58,6 +58,16 @@ Metric: TypeAlias = Gauge | Counter | Histogram
 _Family: TypeAlias = GaugeMetricFamily | CounterMetricFamily | HistogramMetricFamily
 
 
+def gauge(name: str, text: str, value: float, /, **labels: str) -> Gauge:
+    """A `Gauge`, in the form in which processes list theirs."""
+    return Gauge(name=name, help=text, value=value, labels=labels)
+
+
+def counter(name: str, text: str, value: float, /, **labels: str) -> Counter:
+    """A `Counter`, in the form in which processes list theirs."""
+    return Counter(name=name, help=text, value=value, labels=labels)
+
+
 class Metrics(Collector):
     """Renders what `read` gives in Prometheus' text format."""
 
