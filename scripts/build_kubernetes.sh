@@ -1,13 +1,25 @@
 #!/usr/bin/env bash
 # Builds what a real cluster is made of, from Go modules, and prints the folders that hold the programs, one a line.
 # Cached by version; what is there is not built again. KUBERNETES_VERSION=1.36.3 names another Kubernetes.
-# KUBEBUILDER_ASSETS=/folder of programs, as controller tests have it, comes first; what it lacks is built all the same.
+# KUBEBUILDER_ASSETS=/folder of programs, as controller tests have it, comes first; only what it lacks is built.
 set -euo pipefail
 kubernetes=${KUBERNETES_VERSION:-1.36.3}
 etcd=3.6.16
 containerd=2.2.9
+declare -A programs=(
+  [kubernetes]="kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy"
+  [etcd]="etcd"
+  [containerd]="containerd containerd-shim-runc-v2 ctr"
+)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpu-sharing-operator
-PATH=$PATH:/usr/local/go/bin # where Go's own archive goes, whoever's PATH knows of it
+PATH=$PATH:${GOROOT:-/usr/local/go}/bin # where Go's own archive goes, whoever's PATH knows of it
+
+is_given() { # TOOL
+  local program
+  for program in ${programs[$1]}; do
+    [ -x "${KUBEBUILDER_ASSETS:-}/$program" ] || return 1
+  done
+}
 
 say() { echo "$*" >&2; }
 
@@ -31,6 +43,7 @@ build() { # TOOL VERSION
 build_kubernetes() { # VERSION
   local version=$1 minor=${1#1.} name=k8s.io/component-base/version module
   minor=${minor%%.*}
+  GOFLAGS='' go mod download "k8s.io/kubernetes@v$version" # with -json it would not say why it cannot
   module=$(GOFLAGS='' go mod download -json "k8s.io/kubernetes@v$version" | sed -n 's/^\t"GoMod": "\(.*\)",\?$/\1/p')
   {
     printf 'module programs\n\n'
@@ -74,6 +87,7 @@ exec 9>"$cache/building.lock"
 flock 9 # test runs side by side wait for one build
 [ -z "${KUBEBUILDER_ASSETS:-}" ] || echo "$KUBEBUILDER_ASSETS"
 for tool in kubernetes etcd containerd; do
+  ! is_given "$tool" || continue
   build "$tool" "${!tool}"
   echo "$cache/$tool-${!tool}"
 done

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.real_cluster import starting
+from support.real_cluster import preflight, starting
 from support.real_cluster.cluster import RealCluster
 from support.real_cluster.given import GivenCluster
 from support.real_cluster.gpu_node import GpuNode
@@ -46,9 +46,14 @@ def any_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="session")
-def installed_node() -> Iterator[GpuNode]:
-    """A node with four GPUs, on which this project is installed; one for all tests."""
+def able_machine() -> None:
+    """A machine that can run a node."""
     _check_machine(has_node=True)
+
+
+@pytest.fixture(scope="session")
+def installed_node(able_machine: None) -> Iterator[GpuNode]:
+    """A node with four GPUs, on which this project is installed; one for all tests."""
     with starting.gpu_node(nodeStatusUpdateFrequency=f"{STATUS_SECONDS}s") as node:
         node.install()
         yield node
@@ -63,7 +68,5 @@ def node(installed_node: GpuNode) -> Iterator[GpuNode]:
 
 
 def _check_machine(*, has_node: bool) -> None:
-    lacks = starting.find_lacks(has_node=has_node)
-    if lacks:
-        text = f"this machine cannot run a cluster; it lacks {'; '.join(lacks)} (ALLOW_SKIP=1 passes over these tests)"
-        (pytest.skip if os.environ.get("ALLOW_SKIP") == "1" else pytest.fail)(text)
+    if refusal := preflight.refuse(has_node=has_node):
+        (pytest.skip if preflight.may_skip() else pytest.fail)(refusal)

@@ -33,21 +33,14 @@ Fleet: TypeAlias = RealCluster | GivenCluster
 def fleet(any_cluster: Fleet) -> Iterator[Fleet]:
     """The nodes, the chart, the policy of the walk-through, and a configuration. In the end, all of it is gone."""
     with simulated.attached(any_cluster, "--nodes", str(NODES)):
-        done = helm.run(
-            "install", helm.RELEASE, helm.CHART, "--kubeconfig", any_cluster.kubeconfig(), "--namespace",
-            helm.NAMESPACE, "--create-namespace", "--wait", "--timeout=120s", "--set-json", f"nodeSelector={SIMULATED}",
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+        on_simulated = ("--set-json", f"nodeSelector={SIMULATED}")
+        helm.change("install", any_cluster.kubeconfig(), helm.CHART, "--create-namespace", *on_simulated)
         for path in data.path_of("examples").glob("00-*/*.yaml"):
             any_cluster.kubectl("apply", "-f", str(path))
         configure(any_cluster, 2)
         until_shown(any_cluster, GPUS * 2)
         yield any_cluster
-        done = helm.run(
-            "uninstall", helm.RELEASE, "--kubeconfig", any_cluster.kubeconfig(), "--namespace", helm.NAMESPACE, "--wait",
-            "--timeout=120s",
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+        helm.change("uninstall", any_cluster.kubeconfig())
     any_cluster.kubectl("delete", "-f", str(helm.CHART / "crds"))
     any_cluster.kubectl("delete", "namespace", helm.NAMESPACE)
 

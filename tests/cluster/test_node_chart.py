@@ -30,14 +30,6 @@ data:
 """ + "".join(f"    {line}\n" for line in time_slicing(4).replace("replicas", "replica").splitlines())
 
 
-def upgrade(node: GpuNode, *args: str, chart: Path = helm.CHART) -> None:
-    done = helm.run(
-        "upgrade", helm.RELEASE, chart, "--kubeconfig", node.cluster.kubeconfig(), "--namespace", NAMESPACE,
-        "--reset-then-reuse-values", "--wait", "--timeout=90s", *args,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.fixture
 def other_gpunode(node: GpuNode) -> Iterator[str]:
     """Name of a second Node and of its GPUNode."""
@@ -80,7 +72,7 @@ def test_other_chart_restarts_nothing(node: GpuNode, tmp_path: Path) -> None:
     """Another version of the chart runs its hook, and leaves every pod alone."""
     before = pods_of(node)
 
-    upgrade(node, chart=helm.copy_chart(tmp_path, version="0.2.0"))
+    node.upgrade(chart=helm.copy_chart(tmp_path, version="0.2.0"))
 
     assert pods_of(node) == before
     assert not node.kubectl.items("jobs", "-n", NAMESPACE)
@@ -101,7 +93,7 @@ def pods_of(node: GpuNode) -> dict[str, tuple[str, int]]:
 def test_broken_configuration_is_refused(node: GpuNode) -> None:
     """The webhook answers through its Service, with a certificate that the API server believes."""
     try:
-        upgrade(node, "--set", "configWebhook.enabled=true")
+        node.upgrade("--set", "configWebhook.enabled=true")
 
         def refusal() -> str:
             return node.kubectl.run("apply", "--dry-run=server", "-f", "-", text=BROKEN).stderr
@@ -111,5 +103,5 @@ def test_broken_configuration_is_refused(node: GpuNode) -> None:
         assert 'admission webhook "configs.gpushare.dev" denied the request' in refusal()
         assert 'unknown key; did you mean "replicas"?' in refusal()
     finally:
-        upgrade(node, "--set", "configWebhook.enabled=false")
+        node.upgrade("--set", "configWebhook.enabled=false")
     assert not node.kubectl.items("secrets", "-n", NAMESPACE, "-l", names.LABEL_CERTIFICATE)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from support import helm
 from support.real_cluster.gpu_node import GPUS, NAMESPACE, NEXT_IMAGE, GpuNode, gpus_of, pod_of
 from support.real_cluster.kubectl import until
 
@@ -87,7 +86,7 @@ def test_upgrade(busy_node: GpuNode) -> None:
         return bool(busy_node.agent()["spec"]["containers"][0]["image"] == image)
 
     try:
-        upgrade(busy_node, f"agentImage={NEXT_IMAGE}")
+        busy_node.upgrade("--set", f"agentImage={NEXT_IMAGE}")
         until("the agent is of the new image", lambda: is_on(NEXT_IMAGE))
         busy_node.until_allocatable(GPUS * 4)
         busy_node.run_pods("new", shares=GPUS * 4 - 2 * len(PODS))
@@ -95,16 +94,8 @@ def test_upgrade(busy_node: GpuNode) -> None:
         assert shares_of(busy_node) == shares
         assert lives_of(busy_node) == lives
     finally:
-        upgrade(busy_node, "agentImage=")
+        busy_node.upgrade("--set", "agentImage=")
         until("the agent is of the old image", lambda: not is_on(NEXT_IMAGE))
-
-
-def upgrade(node: GpuNode, values: str) -> None:
-    done = helm.run(
-        "upgrade", helm.RELEASE, helm.CHART, "--kubeconfig", node.cluster.kubeconfig(), "--namespace", NAMESPACE,
-        "--set", values, "--wait", "--timeout=90s",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_reboot(node: GpuNode) -> None:

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "gpu-sharing-operator"
 NAMESPACE = "gpu-operator"
 RELEASE = "sharing"
+_PATIENCE = 90
+"""Seconds that a cluster may take for what changes in it."""
 _SECONDS = 120
 
 
@@ -32,6 +34,13 @@ def find() -> Path:
 def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
     """Runs helm to its end."""
     return subprocess.run([find(), *args], capture_output=True, text=True, check=False, timeout=_SECONDS)
+
+
+def change(verb: str, kubeconfig: Path, *args: str | Path) -> None:
+    """Installs, upgrades or uninstalls the release in a cluster, and waits until it is done. Raises AssertionError."""
+    place = ("--kubeconfig", kubeconfig, "--namespace", NAMESPACE)
+    done = run(verb, RELEASE, *args, *place, "--wait", f"--timeout={_PATIENCE}s")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def render(*args: str | Path, chart: Path = CHART) -> list[dict[str, Any]]:

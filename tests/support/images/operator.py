@@ -1,11 +1,13 @@
 """This project's image, as the Dockerfile has it, from this Python: `make image-archive` and the tests on a real node.
 
-The layer below (Python, what the project depends on) is kept in the cache; ours is built anew each time.
+The layer below (Python, what the project depends on) is kept in the cache, for the last few sets of dependencies; ours is
+built anew each time.
 """
 
 from __future__ import annotations
 
 import compileall
+import fcntl
 import hashlib
 import os
 import py_compile
@@ -30,6 +32,8 @@ _PREFIX: Final = Path(sys.base_prefix)
 _PYTHON: Final = f"python3.{sys.version_info.minor}"
 _STANDARD: Final = Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix}))
 _SITE: Final = "opt/gpushare"
+_KEPT: Final = 3
+"""Layers of dependencies in the cache."""
 _NEEDLESS: Final = {
     "__pycache__",
     "ensurepip",
@@ -78,17 +82,32 @@ def _dependencies() -> Path:
     wanted = "\n".join([(PROJECT / "constraints.txt").read_text(), *_requirements(), sys.version]).encode()
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "gpu-sharing-operator")
     layer = cache / f"image-{hashlib.sha256(wanted).hexdigest()[:12]}" / "python.tar"
-    if not layer.exists():
-        with tempfile.TemporaryDirectory() as folder:
-            root = Path(folder, "root")
-            roots.make_root(root)
-            _add_python(root)
-            _install(root / _SITE, "--constraint", str(PROJECT / "constraints.txt"), *_requirements())
-            roots.add_libraries(root, (root / _SITE).rglob("*.so*"))
-            layer.parent.mkdir(parents=True, exist_ok=True)
-            archives.pack(root, layer.with_suffix(".part"))
-            layer.with_suffix(".part").replace(layer)
+    layer.parent.mkdir(parents=True, exist_ok=True)
+    with cache.joinpath("images.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # test runs side by side wait for one layer
+        if not layer.exists():
+            _pack_dependencies(layer)
+        os.utime(layer.parent)
+        forget_layers(cache)
     return layer
+
+
+def _pack_dependencies(layer: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "root")
+        roots.make_root(root)
+        _add_python(root)
+        _install(root / _SITE, "--constraint", str(PROJECT / "constraints.txt"), *_requirements())
+        roots.add_libraries(root, (root / _SITE).rglob("*.so*"))
+        archives.pack(root, layer.with_suffix(".part"))
+        layer.with_suffix(".part").replace(layer)
+
+
+def forget_layers(cache: Path) -> None:
+    """Removes all layers but those that were used last, since each has some hundred MB."""
+    by_use = sorted(cache.glob("image-*"), key=lambda folder: folder.stat().st_mtime)
+    for folder in by_use[:-_KEPT]:
+        shutil.rmtree(folder)
 
 
 def _add_python(root: Path) -> None:

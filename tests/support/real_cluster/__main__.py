@@ -6,14 +6,13 @@ import contextlib
 import signal
 import sys
 
-from support.real_cluster import starting
+from support.real_cluster import preflight, starting
 
 
 def main() -> int:
     """Starts it, says how to get at it, and waits."""
-    lacks = starting.find_lacks(has_node=True)
-    if lacks:
-        print(f"this machine cannot run a cluster; it lacks {'; '.join(lacks)}", file=sys.stderr)
+    if refusal := preflight.refuse(has_node=True):
+        print(refusal, file=sys.stderr)
         return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt), starting.gpu_node() as node:

@@ -64,11 +64,7 @@ class GpuNode:
         # What NVIDIA's container toolkit and node feature discovery leave behind.
         self.kubectl.apply(_RUNTIME_CLASS)
         self.kubectl("label", "node", NODE, f"{names.LABELS_NFD_GPU[0]}=true")
-        done = helm.run(
-            "install", helm.RELEASE, helm.CHART, "--kubeconfig", self.cluster.kubeconfig(), "--namespace", NAMESPACE,
-            "--create-namespace", "--wait", "--timeout=90s",
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+        helm.change("install", self.cluster.kubeconfig(), helm.CHART, "--create-namespace")
         for path in data.path_of("examples").glob("00-*/*.yaml"):
             self.kubectl("apply", "-f", str(path))
         self.until_allocatable(GPUS)
@@ -78,13 +74,9 @@ class GpuNode:
         version = self.kubectl.get("node", NODE)["status"]["nodeInfo"]["kubeletVersion"]
         workloads.write_program(archive, program, f"docker.io/library/kube-scheduler:{version}")
 
-    def upgrade(self, *options: str) -> None:
+    def upgrade(self, *options: str, chart: Path = helm.CHART) -> None:
         """Another set of values, besides those that the release has; returns when what it changes is ready."""
-        done = helm.run(
-            "upgrade", helm.RELEASE, helm.CHART, "--kubeconfig", self.cluster.kubeconfig(), "--namespace", NAMESPACE,
-            "--reset-then-reuse-values", "--wait", "--timeout=90s", *options,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+        helm.change("upgrade", self.cluster.kubeconfig(), chart, "--reset-then-reuse-values", *options)
 
     def share(self, replicas: int) -> None:
         """Shares every GPU, and returns when the node shows it."""

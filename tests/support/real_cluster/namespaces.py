@@ -55,7 +55,10 @@ class Namespaces:
         assert holder.stdout is not None
         with holder.stdout:
             said = holder.stdout.readline()
-        assert said == "ready\n", f"no namespaces: {log.read_text()[-500:]}"
+        if said != "ready\n":
+            holder.kill()
+            holder.wait(PATIENCE)
+            raise AssertionError(f"no namespaces: {log.read_text()[-500:].strip()}")
         return cls(holder, child_of(holder))
 
     def enter(self, *command: str | Path) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -13,20 +12,18 @@ from typing import Any, Final
 import yaml
 
 from support.images.workloads import PAUSE
-from support.real_cluster import access
+from support.real_cluster import access, cgroups
 from support.real_cluster.access import Access
 from support.real_cluster.control_plane import POD_CIDR
 from support.real_cluster.daemons import Daemon
 from support.real_cluster.namespaces import NODE_IP
-from support.real_cluster.programs import Programs, cgroup_parents
+from support.real_cluster.programs import Programs
 
 KUBELET: Final = "kubelet"
 CONTAINERD: Final = "containerd"
 _CONTAINERD_SOCKET: Final = "/run/containerd/containerd.sock"
 _NO_NAMES: Final = "10.96.0.10"
 """Where pods look for names; nobody answers there."""
-_UNIFIED: Final = Path("/sys/fs/cgroup/unified")
-"""Where runc makes cgroups besides, on machines that have both versions."""
 _CONTAINERD_CONFIG: Final = """\
 version = 3
 root = "{state}/containerd"
@@ -88,16 +85,11 @@ class Node:
         (self.state / "containerd.toml").write_text("".join([text, *runtimes]))
         (self.state / "kubelet.yaml").write_text(yaml.safe_dump(self._kubelet()))
         (self.state / "proxy.yaml").write_text(yaml.safe_dump(self._proxy()))
-        for parent in cgroup_parents():
-            _make_cgroup(parent, parent / self.state.name)
+        cgroups.make(self.state.name)
 
     def remove_cgroups(self) -> None:
         """Takes away what `configure` and the kubelet made, once nothing runs in them."""
-        for parent in (*cgroup_parents(), _UNIFIED):
-            # The deepest first: a cgroup is removed like an empty folder.
-            for folder in sorted(parent.glob(f"{self.state.name}/**/"), reverse=True):
-                with contextlib.suppress(FileNotFoundError):
-                    folder.rmdir()
+        cgroups.remove(self.state.name)
 
     def containerd(self) -> Daemon:
         """The runtime."""
@@ -151,15 +143,3 @@ class Node:
             "clusterCIDR": POD_CIDR, "hostnameOverride": self.name, "conntrack": {"maxPerCore": 0},
             "clientConnection": {"kubeconfig": str(self.access.kubeconfig_file(access.PROXY))},
         }  # fmt: skip
-
-
-def _make_cgroup(parent: Path, folder: Path) -> None:
-    control = parent / "cgroup.subtree_control"
-    if control.exists():
-        for controller in (parent / "cgroup.controllers").read_text().split():
-            control.write_text(f"+{controller}")
-    folder.mkdir(exist_ok=True)
-    # In version 1, a cgroup may use no processor and no memory until it is told which.
-    for name in ("cpuset.cpus", "cpuset.mems"):
-        if not control.exists() and (parent / name).exists():
-            (folder / name).write_text((parent / name).read_text())

@@ -1,22 +1,16 @@
-"""The programs of a cluster, and what the machine must have to run them."""
+"""The programs of a cluster, which are built where they are missing."""
 
 from __future__ import annotations
 
 import functools
 import os
-import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 _SCRIPT: Final = Path(__file__).parents[3] / "scripts" / "build_kubernetes.sh"
-_CNI: Final = Path("/usr/lib/cni")
-_TOOLS: Final = {
-    "runc": "runc", "iptables": "iptables", "conntrack": "conntrack", "ip": "iproute2", "sysctl": "procps",
-    "unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux", "mount": "mount",
-}  # fmt: skip
-"""By name, the package of Debian that has each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,37 +32,21 @@ class Programs:
         return os.pathsep.join([*map(str, self.folders), "/usr/sbin:/usr/bin:/sbin:/bin"])
 
 
+class BuildError(Exception):
+    """The programs are not there and cannot be built; in the words of what was tried last."""
+
+
 @functools.cache
 def build() -> Programs:
-    """Builds what is not there yet, which takes a quarter of an hour the first time. Raises where that fails."""
-    return Programs(tuple(map(Path, subprocess.check_output([_SCRIPT], text=True).split())))
-
-
-def find_lacks(*, has_node: bool) -> list[str]:
-    """What the machine lacks for a cluster, or for one with a node; empty: nothing."""
-    lacks = []
-    if os.geteuid() != 0:
-        lacks.append("root, who alone may make namespaces and mounts")
-    lacking = {package for tool, package in _TOOLS.items() if not shutil.which(tool)}
-    if has_node and not all((_CNI / name).exists() for name in ("bridge", "host-local", "loopback")):
-        lacking.add("containernetworking-plugins")
-    if lacking:
-        lacks.append(f"packages: apt-get install {' '.join(sorted(lacking))}")
-    if has_node and not cgroup_parents():
-        lacks.append("cgroups: /sys/fs/cgroup has neither the hierarchies of version 1 nor a writable one of version 2")
-    try:
-        build()
-    except subprocess.CalledProcessError:
-        lacks.append("the programs of Kubernetes, which cannot be built here: what speaks against it stands above")
-    return lacks
-
-
-def cgroup_parents() -> list[Path]:
-    """The roots of all cgroup hierarchies in which containers need a place."""
-    root = Path("/sys/fs/cgroup")
-    if (root / "cgroup.subtree_control").exists():
-        return [root] if os.access(root / "cgroup.subtree_control", os.W_OK) else []
-    hierarchies = [
-        path for path in sorted(root.iterdir()) if (path / "cgroup.procs").exists() and path.name != "unified"
-    ]
-    return [path for path in hierarchies if not path.is_symlink() and os.access(path, os.W_OK)]
+    """Builds what is not there yet, which takes a quarter of an hour the first time. Raises BuildError."""
+    said = ""
+    with subprocess.Popen([_SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as script:
+        assert script.stdout is not None
+        assert script.stderr is not None
+        for line in script.stderr:
+            sys.stderr.write(line)
+            said = line.strip() or said
+        folders = script.stdout.read().split()
+    if script.returncode:
+        raise BuildError(said)
+    return Programs(tuple(map(Path, folders)))

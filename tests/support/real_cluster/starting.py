@@ -11,9 +11,6 @@ from typing import Any
 from support.real_cluster import programs
 from support.real_cluster.cluster import RealCluster
 from support.real_cluster.gpu_node import GpuNode
-from support.real_cluster.programs import find_lacks
-
-__all__ = ["control_plane", "find_lacks", "gpu_node"]
 
 
 @contextlib.contextmanager
