@@ -11,7 +11,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from typing import Any, cast
 
 import kopf
@@ -28,6 +28,8 @@ _STARTED_SECONDS = 60.0
 """Whoever ran for that long had started well; the next pause is short again."""
 _GOODBYE_SECONDS = 0.1
 _TURN_SECONDS = 5.0
+_PATIENCE_SECONDS = 3.0
+"""How long a task of kopf that was cancelled may take to end; longer than kopf lets its workers finish."""
 
 
 class Operating:
@@ -99,7 +101,8 @@ class Operating:
 
         turning = asyncio.create_task(self._turn())
         try:
-            await kopf.operator(
+            before = asyncio.all_tasks()
+            tasks = await kopf.spawn_tasks(
                 registry=registry,
                 settings=build_settings(streaming=streaming),
                 standalone=True,
@@ -108,6 +111,7 @@ class Operating:
                 namespaces=[self._settings.namespace],
                 stop_flag=stop,
             )
+            await run_to_the_end(tasks, ignored=before)
         finally:
             turning.cancel()
             # kopf does not wait until its TLS connections are closed, which takes some turns of the loop.
@@ -119,6 +123,22 @@ class Operating:
             await asyncio.sleep(_TURN_SECONDS)
 
 
+async def run_to_the_end(tasks: Collection[asyncio.Task[None]], *, ignored: Collection[asyncio.Task[Any]]) -> None:
+    """Runs kopf's tasks until one of them ends, then until all have ended: kopf itself would wait for some for ever.
+
+    It cancels a watch and what would pause that watch at once; in the middle of a request, the watch then takes its own
+    cancellation for a pause, and goes on (kopf 1.45).
+    """
+    running = asyncio.create_task(kopf.run_tasks(tasks, ignored=ignored))
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    while not running.done():
+        await asyncio.wait({running}, timeout=_PATIENCE_SECONDS)
+        for task in asyncio.all_tasks():
+            if task.cancelling():
+                task.cancel()
+    await running
+
+
 class _Life(threading.Thread):
     """A thread that runs one coroutine in a loop of its own, to be started and awaited from another loop."""
 
@@ -127,7 +147,7 @@ class _Life(threading.Thread):
         self._main = main
         self._home = asyncio.get_running_loop()
         self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
+        self._asked = asyncio.Event()
         self.ended: asyncio.Future[str] = self._home.create_future()
         """Why it ended."""
 
@@ -135,7 +155,7 @@ class _Life(threading.Thread):
         reason = "asked to"
         try:
             with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-                runner.run(self._main(self._stop))
+                runner.run(self._main(self._asked))
         except Exception as error:  # noqa: BLE001 - kopf ends with whatever its tasks raised; the caller starts it again
             reason = repr(error)
         self._home.call_soon_threadsafe(self.ended.set_result, reason)
@@ -143,7 +163,7 @@ class _Life(threading.Thread):
     def stop(self) -> None:
         # It may just have ended by itself, and closed its loop.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._stop.set)
+            self._loop.call_soon_threadsafe(self._asked.set)
 
 
 @contextlib.contextmanager
