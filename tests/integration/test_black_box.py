@@ -11,10 +11,11 @@ import pytest
 
 from gpushare import names
 from gpushare.domain import manifests
+from gpushare.domain.gpunode import AGENT_READY
 from gpushare.domain.manifests import Manifest
 from gpushare.kube.cluster import PatchType
 from gpushare.sandbox.app import Options, Sandbox
-from support.clusters import IMAGE, NAMESPACE, POLICY, GpuCluster
+from support.clusters import IMAGE, NAMESPACE, POLICY, REQUIRED, GpuCluster
 from support.snapshots import time_slicing
 
 GRACE = "--discovery-grace-seconds=0"
@@ -168,6 +169,36 @@ async def test_08_two_policies(cluster: GpuCluster) -> None:
     await cluster.until("the second is ignored", is_ignored)
     await cluster.admin.delete(manifests.CLUSTER_POLICY, POLICY)
     await cluster.until("the second acts", took_over)
+
+
+@pytest.mark.timeout(120)
+async def test_08_a_successor_without_a_spec() -> None:
+    """The agents went with the policy that owned them: policy and node say so, and with a spec they come back."""
+    async with Sandbox(Options(nodes=1)) as sandbox:
+        await sandbox.ready()
+        cluster = sandbox.cluster
+        body = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "successor"}}
+        await cluster.create({**body, "spec": None})
+        await cluster.delete(manifests.CLUSTER_POLICY, POLICY)
+
+        await until_told(sandbox, manifests.GPU_NODE, "gpu01", AGENT_READY, "False")
+        gone = f"DaemonSet {NAMESPACE}/{names.DAEMONSET_DEVICE_PLUGIN} is gone, and no agent runs"
+        await until_told(sandbox, manifests.CLUSTER_POLICY, "successor", "Error", "True", saying=gone)
+
+        await cluster.patch(manifests.CLUSTER_POLICY, "successor", {"spec": {key: {} for key in REQUIRED}})
+        await until_told(sandbox, manifests.GPU_NODE, "gpu01", AGENT_READY, "True")
+
+
+async def until_told(
+    sandbox: Sandbox, kind: manifests.Kind, name: str, condition: str, status: str, *, saying: str = ""
+) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            found = await sandbox.cluster.get(kind, name) or {}
+            for told in found.get("status", {}).get("conditions", ()):
+                if (told["type"], told["status"]) == (condition, status) and saying in told["message"]:
+                    return
+            await asyncio.sleep(0.1)
 
 
 async def test_09_half_an_image(cluster: GpuCluster) -> None:

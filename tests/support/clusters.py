@@ -28,7 +28,7 @@ POLICY = "cluster-policy"
 WAIT_SECONDS = 20.0
 _ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{names.CONTROLLER}"
 _GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
-_REQUIRED = (
+REQUIRED = (
     "operator", "daemonsets", "driver", "toolkit", "devicePlugin", "dcgm", "dcgmExporter", "nodeStatusExporter", "gfd",
 )  # fmt: skip
 
@@ -123,7 +123,7 @@ class GpuCluster:
             "apiVersion": "nvidia.com/v1",
             "kind": "ClusterPolicy",
             "metadata": {"name": name},
-            "spec": {**{key: {} for key in _REQUIRED}, **spec},
+            "spec": {**{key: {} for key in REQUIRED}, **spec},
         }
         return await self.admin.apply(body, manager="person", force=True)
 

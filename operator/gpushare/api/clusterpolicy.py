@@ -271,9 +271,7 @@ def _contradictions(policy: ClusterPolicy) -> tuple[Problem, ...]:
 
 
 def _absent(path: str) -> Problem:
-    message = (
-        "is missing, so everything stays as it is; apply the whole policy again (`{}` is enough for each part of it)"
-    )
+    message = "is missing, so nothing is changed; apply the whole policy again (`{}` is enough for each part of it)"
     return Problem(path=path, message=message)
 
 

@@ -27,6 +27,7 @@ from gpushare.plan import (
     rollouts,
     status,
     taints,
+    unfollowed,
 )
 from gpushare.plan.catalogs import Catalog
 from gpushare.plan.components import Component
@@ -79,7 +80,9 @@ class _Acted:
     prune: tuple[LiveObject, ...] = ()
     takes_over: bool = False
     catalog: Catalog | None = None
-    """None: the policy was not acted upon, and everything stays as it is."""
+    """None: the policy was not acted upon, and nothing is changed on its account."""
+    facts: tuple[GPUNodeConditions, ...] = ()
+    """What is told of nodes though the policy was not acted upon."""
 
 
 def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> Plan:
@@ -115,7 +118,10 @@ def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> 
         components=acted.components,
         pod_security=acted.pod_security,
         gpu_nodes=tuple(member.spec for member in members if member.spec is not None),
-        gpu_node_conditions=tuple(member.conditions for member in members if member.conditions is not None),
+        gpu_node_conditions=(
+            *acted.facts,
+            *(member.conditions for member in members if member.conditions is not None),
+        ),
         node_labels=acted.fleet.labels,
         node_taints=taints.build_taints(snapshot, members) if acted.catalog is not None else (),
         prune=acted.prune,
@@ -157,10 +163,12 @@ def _act(snapshot: Snapshot, active: Policy, now: str) -> _Acted:
     """Follows the active policy, or leaves everything alone where that is not possible."""
     parsed = parse_policy({"spec": active.spec})
     if parsed.policy is None:
-        return _Acted(outcome=status.failed(map(str, parsed.problems)))
+        problems = [*map(str, parsed.problems), *unfollowed.describe_loss(snapshot)]
+        return _Acted(outcome=status.failed(problems), facts=unfollowed.build_conditions(snapshot, now))
     if blocking := conflicts.find_blocking(snapshot, active):
         outcome = status.failed(blocking, [status.conflict(blocking)])
-        return _Acted(outcome=replace(outcome, is_left=conflicts.is_followed_by_another(snapshot, active)))
+        is_left = conflicts.is_followed_by_another(snapshot, active)
+        return _Acted(outcome=replace(outcome, is_left=is_left), facts=unfollowed.build_conditions(snapshot, now))
     policy = parsed.policy
     catalog = catalogs.build_catalog(snapshot, policy)
     whole = fleet.build_fleet(snapshot, policy, catalog, now)

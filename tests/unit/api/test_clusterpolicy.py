@@ -39,7 +39,7 @@ def test_empty_is_nothing() -> None:
     ("manifest", "path", "text"),
     [
         pytest.param({}, "spec", "is missing", id="no spec"),
-        pytest.param({"spec": None}, "spec", "everything stays as it is", id="spec is null"),
+        pytest.param({"spec": None}, "spec", "nothing is changed", id="spec is null"),
         pytest.param({"spec": {}}, "spec.devicePlugin", "is missing", id="no devicePlugin"),
         pytest.param({"spec": {"devicePlugin": None}}, "spec.devicePlugin", "is missing", id="devicePlugin is null"),
         pytest.param({"spec": []}, "spec", "expected an object, found []", id="spec is a list"),

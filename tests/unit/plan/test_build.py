@@ -102,7 +102,7 @@ def test_missing_spec_is_told_and_corrected() -> None:
     bare, last = settle(replace(good, policies=(replace(good.policies[0], spec=None),)), before=last.standing)
     error = condition_of(bare, "Error")
     assert (bare.policies[0].state, error.reason) == ("notReady", "ReconcileFailed")
-    assert error.message.startswith("spec: is missing, so everything stays as it is")
+    assert error.message.startswith("spec: is missing, so nothing is changed")
 
     back = build_plan(
         replace(bare, policies=(replace(bare.policies[0], spec=good.policies[0].spec),)), LATER, last.standing

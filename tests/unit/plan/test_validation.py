@@ -100,7 +100,7 @@ def lines_of(text: str) -> list[str]:
             "kind: ClusterPolicy\nspec: null\n",
             [
                 (
-                    "f: ClusterPolicy: spec (line 2): is missing, so everything stays as it is; apply the whole policy again "
+                    "f: ClusterPolicy: spec (line 2): is missing, so nothing is changed; apply the whole policy again "
                     "(`{}` is enough for each part of it)"
                 )
             ],
