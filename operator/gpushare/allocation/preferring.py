@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gpushare.allocation.best_effort import BestEffort
-from gpushare.allocation.shares import Usage, pick, place_of
+from gpushare.allocation.shares import Usage, pick
 from gpushare.allocation.topology import Topology
 from gpushare.domain.pools import Pool, Share
 
@@ -35,8 +35,16 @@ def choose(
     Empty where the request cannot be met: too few left, a must-include that is not available, or not enough different devices
     where the pool wants them.
     """
-    by_id = pool.by_id
-    free = {share_id: by_id[share_id] for share_id in available if share_id in by_id and by_id[share_id].healthy}
+    asked = frozenset(available)
+    free: dict[str, Share] = {}
+    held: list[Share] = []
+    # In the pool's order, whatever that of the question.
+    for share_id, share in pool.by_id.items():
+        if share.healthy:
+            if share_id in asked:
+                free[share_id] = share
+            else:
+                held.append(share)
     required = tuple(dict.fromkeys(must_include))
     if size < 1 or len(free) < size or len(required) > size or any(share_id not in free for share_id in required):
         return ()
@@ -44,7 +52,7 @@ def choose(
     if all(share.id.number is None and share.mig_index is None for share in (*must, *free.values())):
         chosen = _choose_gpus(must, list(free.values()), size, topology, ghosts)
     else:
-        usage = Usage(pool, (*must, *free.values()), ghosts, topology)
+        usage = Usage(held, ghosts, pool.allocation, topology)
         chosen = pick(pool, free.values(), must, size, usage)
     return tuple(str(share.id) for share in chosen)
 
@@ -56,7 +64,7 @@ def _choose_gpus(
     wanted = size - len(must)
     if not wanted:
         return must
-    ordered = sorted(free, key=lambda share: (ghosts.get(share.gpu_index, 0), place_of(share)))
+    ordered = sorted(free, key=lambda share: ghosts.get(share.gpu_index, 0))
     most = ghosts.get(ordered[wanted - 1].gpu_index, 0)
     # All that are held less than the last one of these are needed; there is a choice among those that are held as much.
     needed = [share.gpu_index for share in must]

@@ -7,7 +7,6 @@ tells MIG instances apart, then by how close the GPU is to those that the reques
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpushare.allocation.topology import Topology
@@ -18,67 +17,74 @@ class Usage:
     """How much of each device and GPU is in use, while one request is answered."""
 
     def __init__(
-        self, pool: Pool, free: Iterable[Share], ghosts: Mapping[int, int], topology: Topology | None = None
+        self,
+        held: Iterable[Share],
+        ghosts: Mapping[int, int],
+        allocation: Allocation,
+        topology: Topology | None = None,
     ) -> None:
-        """What is healthy and not free is in use. So are `ghosts`, by index of the GPU: held, but no longer in the pool."""
-        self._sign = -1 if pool.allocation is Allocation.PACKED else 1
+        """`held` is in use before the request. So are `ghosts`, by index of the GPU: held, but no longer in the pool."""
+        self._sign = -1 if allocation is Allocation.PACKED else 1
+        self._is_distinct = allocation is Allocation.DISTINCT
         self._topology = topology
         self._ghosts = ghosts
-        healthy = [share for share in pool.shares if share.healthy]
-        self._devices = Counter(share.id.device for share in healthy)
-        self._gpus = Counter(share.gpu_index for share in healthy)
-        for share in free:
-            self._devices[share.id.device] -= 1
-            self._gpus[share.gpu_index] -= 1
-        self._taken: Counter[str] = Counter()
-        self._is_distinct = pool.allocation is Allocation.DISTINCT
-        self._turns: Counter[int] = Counter()
+        # Plain dicts: a Counter takes its time over everything that it has not counted yet.
+        self._devices: dict[str, int] = {}
+        self._gpus: dict[int, int] = {}
+        self._taken: dict[str, int] = {}
+        """How much of each device the request has so far."""
+        self._turns: dict[int, int] = {}
         """How much of each GPU the request has so far."""
+        for share in held:
+            self._add(share)
 
     def take(self, share: Share) -> None:
         """Counts one more as in use."""
-        self._devices[share.id.device] += 1
-        self._gpus[share.gpu_index] += 1
-        self._taken[share.id.device] += 1
-        self._turns[share.gpu_index] += 1
+        device, gpu = share.id.device, share.gpu_index
+        self._add(share)
+        self._taken[device] = self._taken.get(device, 0) + 1
+        self._turns[gpu] = self._turns.get(gpu, 0) + 1
 
     def rank(self, share: Share) -> tuple[int, ...]:
         """The share of the lowest rank is to be taken next."""
-        gpu, topology = share.gpu_index, self._topology
+        gpu, device, sign, topology = share.gpu_index, share.id.device, self._sign, self._topology
         ghosts = self._ghosts.get(gpu, 0)
         return (
-            self._sign * (self._devices[share.id.device] + ghosts),
-            self._taken[share.id.device],
-            self._turns[gpu] if self._is_distinct else 0,
-            self._sign * (self._gpus[gpu] + ghosts),
-            -sum(topology.score(gpu, other) for other in self._turns) if topology is not None else 0,
+            sign * (self._devices.get(device, 0) + ghosts),
+            self._taken.get(device, 0),
+            self._turns.get(gpu, 0) if self._is_distinct else 0,
+            sign * (self._gpus.get(gpu, 0) + ghosts),
+            -sum([topology.score(gpu, other) for other in self._turns]) if topology is not None and self._turns else 0,
         )
+
+    def _add(self, share: Share) -> None:
+        device, gpu = share.id.device, share.gpu_index
+        self._devices[device] = self._devices.get(device, 0) + 1
+        self._gpus[gpu] = self._gpus.get(gpu, 0) + 1
 
 
 def pick(pool: Pool, free: Iterable[Share], required: Sequence[Share], size: int, usage: Usage) -> tuple[Share, ...]:
-    """The required shares, then the best of the free ones; empty where not enough of them may go together."""
+    """The required shares, then the best of the free ones; empty where not enough of them may go together.
+
+    What is still equal goes in the order of `free`.
+    """
     is_distinct = pool.allocation is Allocation.DISTINCT
     held = {share.id.device for share in required}
     if is_distinct and len(held) < len(required):
         return ()
     left: dict[str, list[Share]] = {}
-    for share in sorted(free, key=place_of):
+    for share in free:
         if not (is_distinct and share.id.device in held):
             left.setdefault(share.id.device, []).append(share)
     for share in required:
         usage.take(share)
     picked = list(required)
     while len(picked) < size and left:
-        # What is still equal goes by place: dicts keep the order in which the shares were sorted.
-        device = min(left, key=lambda device: usage.rank(left[device][0]))
-        picked.append(left[device].pop(0))
-        usage.take(picked[-1])
+        best = min([shares[0] for shares in left.values()], key=usage.rank)
+        usage.take(best)
+        picked.append(best)
+        device = best.id.device
+        del left[device][0]
         if is_distinct or not left[device]:
             del left[device]
     return tuple(picked) if len(picked) == size else ()
-
-
-def place_of(share: Share) -> tuple[int, int, int]:
-    """By GPU, MIG instance and number, whatever the ids are."""
-    number = share.id.number if share.id.number is not None else -1
-    return share.gpu_index, share.mig_index if share.mig_index is not None else -1, number

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 BOUNDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Seconds: upper bounds of the classes into which calls are sorted; the last class has none."""
@@ -16,9 +16,8 @@ REFUSED: Final = "UNKNOWN"
 """The code of gRPC that a refusal has, as in NVIDIA's device plugin."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What calls have in common that are counted together."""
+class Call(NamedTuple):
+    """What calls have in common that are counted together. A tuple, as every call looks it up."""
 
     resource: str
     method: str
@@ -47,9 +46,10 @@ class Counts:
     def count_call(self, call: Call, seconds: float) -> None:
         """One call was answered."""
         with self._lock:
-            if call not in self._calls:
-                self._calls[call] = [0] * (len(BOUNDS) + 1), [0.0]
-            counts, total = self._calls[call]
+            known = self._calls.get(call)
+            if known is None:
+                known = self._calls[call] = [0] * (len(BOUNDS) + 1), [0.0]
+            counts, total = known
             counts[bisect_left(BOUNDS, seconds)] += 1
             total[0] += seconds
 

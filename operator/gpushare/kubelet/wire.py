@@ -94,22 +94,29 @@ def registration_of_message(message: pb.RegisterRequest) -> Registration:
 
 
 def message_of_answer(answer: ContainerAnswer) -> pb.ContainerAllocateResponse:
-    """What one container gets, as a message."""
-    return pb.ContainerAllocateResponse(
-        envs=answer.envs,
-        mounts=[
+    """What one container gets, as a message.
+
+    Field by field and only what there is: most answers are one variable, and every empty field given costs as much as that.
+    """
+    message = pb.ContainerAllocateResponse()
+    message.envs.update(answer.envs)
+    if answer.mounts:
+        message.mounts.extend(
             pb.Mount(container_path=mount.container_path, host_path=mount.host_path, read_only=mount.read_only)
             for mount in answer.mounts
-        ],
-        devices=[
+        )
+    if answer.devices:
+        message.devices.extend(
             pb.DeviceSpec(
                 container_path=device.container_path, host_path=device.host_path, permissions=device.permissions
             )
             for device in answer.devices
-        ],
-        annotations=answer.annotations,
-        cdi_devices=[pb.CDIDevice(name=name) for name in answer.cdi_devices],
-    )
+        )
+    if answer.annotations:
+        message.annotations.update(answer.annotations)
+    if answer.cdi_devices:
+        message.cdi_devices.extend(pb.CDIDevice(name=name) for name in answer.cdi_devices)
+    return message
 
 
 def answer_of_message(message: pb.ContainerAllocateResponse) -> ContainerAnswer:
@@ -141,8 +148,8 @@ def message_of_preference(request: PreferenceRequest) -> pb.ContainerPreferredAl
 def preference_of_message(message: pb.ContainerPreferredAllocationRequest) -> PreferenceRequest:
     """A question for a preference."""
     return PreferenceRequest(
-        available=tuple(message.available_deviceIDs),
-        must_include=tuple(message.must_include_deviceIDs),
+        available=tuple(message.available_deviceIDs[:]),
+        must_include=tuple(message.must_include_deviceIDs[:]),
         size=message.allocation_size,
     )
 
