@@ -59,8 +59,8 @@ def test_arguments_are_understood(values: Path) -> None:
     given = options.parse(container["args"][1:], {})
     wanted = yaml.safe_load(values.read_text()) or {}
     rollout = wanted.get("rollout", {})
-    assert (given.canary.text if given.canary else "", given.stop_on_refusal) == (
-        rollout.get("canary", ""), rollout.get("stopOnRefusal", False),
+    assert (given.canary.text if given.canary else "", given.stop_on_refusal, given.discovery_grace_seconds) == (
+        rollout.get("canary", ""), rollout.get("stopOnRefusal", False), wanted.get("discoveryGraceSeconds", 600),
     )  # fmt: skip
 
 
@@ -133,6 +133,7 @@ def test_release_restarts_no_pod(tmp_path: Path, defaults: list[dict[str, Any]])
         pytest.param({"rollout": {"canary": "pool in (a)"}}, "/rollout/canary", id="no selector of ours"),
         pytest.param({"rollout": {"stopOnRefusal": "yes"}}, "/rollout/stopOnRefusal", id="text for a brake"),
         pytest.param({"logLevel": "trace"}, "/logLevel", id="no level"),
+        pytest.param({"discoveryGraceSeconds": -1}, "/discoveryGraceSeconds", id="less than no time"),
         pytest.param({"extraArgs": ["resync"]}, "/extraArgs/0", id="no flag"),
         pytest.param({"imagePullSecrets": ["secret"]}, "/imagePullSecrets/0", id="the name alone"),
         pytest.param({"tolerations": [{"effect": "NoRun"}]}, "/tolerations/0/effect", id="no effect"),
