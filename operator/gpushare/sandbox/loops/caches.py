@@ -17,7 +17,7 @@ from gpushare.domain.manifests import Kind, Manifest
 from gpushare.kube import watching
 from gpushare.kube.cluster import Cluster, EventType
 from gpushare.kube.watching import Change, Synced
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 
 Key: TypeAlias = tuple[str, str]
 """Namespace (empty for cluster-scoped kinds) and name."""
@@ -72,7 +72,7 @@ class Cache:
         """Remembers that an own delete of this object was accepted, until the watch shows what became of it."""
         known = self._objects.get(key_of(manifest))
         if known is not None and _version(known) == _version(manifest) and not is_terminating(known):
-            metadata = {**known["metadata"], "deletionTimestamp": timestamps.seconds_text(time.time())}
+            metadata = {**known["metadata"], "deletionTimestamp": times.seconds_text(time.time())}
             self._objects[key_of(manifest)] = {**known, "metadata": metadata}
 
     def see(self, change: Change) -> None:

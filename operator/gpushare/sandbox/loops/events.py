@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 
 _SIMILAR_MAX = 10
 """From this many messages on, events that differ only in their message become one."""
@@ -96,7 +96,7 @@ class CountedEvents:
         known = self._written.get(identity)
         if known is not None:
             known.count += 1
-            body = {"count": known.count, "lastTimestamp": timestamps.seconds_text(now), "message": message}
+            body = {"count": known.count, "lastTimestamp": times.seconds_text(now), "message": message}
             return Repeat(event.namespace, known.name, body)
         name = _name(event, now)
         self._written[identity] = _Written(name, 1, now)
@@ -127,8 +127,8 @@ class CountedEvents:
         return _build(event, name) | {
             "message": message,
             "source": {"component": self.component},
-            "firstTimestamp": timestamps.seconds_text(now),
-            "lastTimestamp": timestamps.seconds_text(now),
+            "firstTimestamp": times.seconds_text(now),
+            "lastTimestamp": times.seconds_text(now),
             "count": 1,
             "reportingComponent": self.component,
             "reportingInstance": "",
@@ -150,7 +150,7 @@ class SerialEvents:
         if known is not None and now - known.last < _SERIES_SECONDS:
             known.count += 1
             known.last = now
-            series = {"count": known.count, "lastObservedTime": timestamps.micro_text(now)}
+            series = {"count": known.count, "lastObservedTime": times.micro_text(now)}
             return Repeat(event.namespace, known.name, {"series": series})
         name = _name(event, now)
         self._written[identity] = _Written(name, 1, now)
@@ -161,7 +161,7 @@ class SerialEvents:
                 "source": {},
                 "firstTimestamp": None,
                 "lastTimestamp": None,
-                "eventTime": timestamps.micro_text(now),
+                "eventTime": times.micro_text(now),
                 "action": event.action,
                 "reportingComponent": self.component,
                 "reportingInstance": self.instance,

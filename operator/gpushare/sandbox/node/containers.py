@@ -15,7 +15,7 @@ from typing import Any
 
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import GpuShareError
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.node import cdi, environment, running, transcripts, voices
 from gpushare.sandbox.node.cdi import DevicesUnknown, Edits
 from gpushare.sandbox.node.environment import ConfigMissing, Surroundings
@@ -139,7 +139,7 @@ class ContainerRunner:
             self.state.last = self.state.state
         self.state.container_id = f"containerd://{secrets.token_hex(32)}"
         self.previous, self.output = self.output, Output()
-        started = timestamps.seconds_text(time.time())
+        started = times.seconds_text(time.time())
         try:
             self._services.recorder.normal(self._about, "Created", "Container created")
             code = await self._execute(environ, command, args)
@@ -157,7 +157,7 @@ class ContainerRunner:
             reason=reason,
             message=message,
             started_at=started,
-            finished_at=timestamps.seconds_text(time.time()),
+            finished_at=times.seconds_text(time.time()),
             container_id=self.state.container_id,
         )
         self._context.publish()
@@ -210,7 +210,7 @@ class ContainerRunner:
 
     def _begin(self, *, ready: bool) -> None:
         probes = self.container if not ready else {}
-        self.state.state = Running(started_at=timestamps.seconds_text(time.time()))
+        self.state.state = Running(started_at=times.seconds_text(time.time()))
         self.state.started = not probes.get("startupProbe")
         self.state.ready = self.state.started and not probes.get("readinessProbe")
         self._services.recorder.normal(self._about, "Started", "Container started")

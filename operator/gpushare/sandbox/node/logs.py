@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 
 LINES_MOST = 5000
 """Lines of one run of a container that are kept; a real kubelet keeps 10 MiB."""
@@ -28,7 +28,7 @@ class Line:
 
     def stamped(self) -> str:
         """With its time in front, as `kubectl logs --timestamps` shows it."""
-        return f"{timestamps.micro_text(self.time)} {self.text}"
+        return f"{times.micro_text(self.time)} {self.text}"
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.node.logs import Line, Output
 from gpushare.sandbox.node.pods import LogUnavailable, PodWorker
 from gpushare.sandbox.node.statuses import HOST_IP
@@ -80,4 +80,4 @@ def _is_set(query: Mapping[str, str], name: str) -> bool:
 def _since(query: Mapping[str, str]) -> float:
     if query.get("sinceSeconds"):
         return time.time() - float(query["sinceSeconds"])
-    return timestamps.epoch_of(query["sinceTime"]) if query.get("sinceTime") else 0.0
+    return times.epoch_of(query["sinceTime"]) if query.get("sinceTime") else 0.0

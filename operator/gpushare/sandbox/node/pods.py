@@ -14,7 +14,7 @@ from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict, GpuShareError
 from gpushare.kube.backoff import Backoff
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.node import access, requests, running, statuses
 from gpushare.sandbox.node.containers import ContainerRunner, PodContext
 from gpushare.sandbox.node.devices import AllocationRefused
@@ -48,7 +48,7 @@ class PodWorker:
         self._services = services
         self._pod = access.with_api_access(pod) if _has_programs(pod) else pod
         self._others = others
-        self._now = timestamps.seconds_text(time.time())
+        self._now = times.seconds_text(time.time())
         self._state = statuses.initial(pod, self._now)
         self._rejection: dict[str, Any] | None = None
         self._writer = StatusWriter(services.cluster, pod, self._status, services.log)
@@ -237,7 +237,7 @@ class PodWorker:
         self._going.set()
 
     def _status(self) -> dict[str, Any]:
-        return self._rejection or statuses.build_status(self._pod, self._state, timestamps.seconds_text(time.time()))
+        return self._rejection or statuses.build_status(self._pod, self._state, times.seconds_text(time.time()))
 
     async def _delete(self) -> None:
         """Lets go of the pod for good: only then does it vanish from the API server."""

@@ -14,7 +14,7 @@ from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.cluster import Cluster, PatchType
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.loops.recording import Recorder
 from gpushare.sandbox.node import building, voices
 from gpushare.sandbox.node.devices import Counts
@@ -129,7 +129,7 @@ class NodeKeeper:
             await self._create_or_adopt()
 
     async def _create_or_adopt(self) -> None:
-        self._since = timestamps.seconds_text(time.time())
+        self._since = times.seconds_text(time.time())
         manifest = building.build_node(self._spec, self._port, self._since)
         found = await self._cluster.get(manifests.NODE, self._spec.name)
         if found is not None:
@@ -170,7 +170,7 @@ class NodeKeeper:
         late = time.monotonic() - self._beat_at >= _STATUS_SECONDS
         if not late and not any(changed.values()):
             return
-        now = timestamps.seconds_text(time.time())
+        now = times.seconds_text(time.time())
         body: dict[str, Any] = {part: values for part, values in changed.items() if values}
         # Each write carries the heartbeat, as a kubelet's does.
         body["conditions"] = building.build_conditions(self._since, now)
@@ -186,7 +186,7 @@ class NodeKeeper:
             raise ClusterRefused(f'nodes "{self._spec.name}" not found', code=404)
 
     async def _renew(self) -> None:
-        now = timestamps.micro_text(time.time())
+        now = times.micro_text(time.time())
         lease = building.build_lease(self._node, now)
         name, namespace = lease["metadata"]["name"], lease["metadata"]["namespace"]
         if await self._cluster.patch(manifests.LEASE, name, {"spec": lease["spec"]}, namespace) is None:

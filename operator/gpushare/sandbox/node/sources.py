@@ -12,7 +12,7 @@ from typing import Any
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.kube.cluster import Cluster
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.node import environment, volumes
 from gpushare.sandbox.node.environment import Surroundings
 from gpushare.sandbox.node.volumes import HostFolders, MountFailed
@@ -161,7 +161,7 @@ class VolumeSources:
         account = self._pod["spec"].get("serviceAccountName") or "default"
         status = (await self._cluster.create(request, subresource="token", name=account))["status"]
         now = time.time()
-        life = timestamps.epoch_of(status["expirationTimestamp"]) - now
+        life = times.epoch_of(status["expirationTimestamp"]) - now
         return status["token"].encode(), now + life * _RENEW_AT
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.loops import selectors
+from gpushare.sandbox.apiserver.objects import selectors
 
 
 def is_wanted(pod_spec: Mapping[str, Any], node: Manifest) -> bool:
@@ -54,6 +54,7 @@ def _is_term_match(term: Mapping[str, Any], node: Manifest) -> bool:
         return False  # an empty term takes nothing, unlike an empty label selector
     named = {"metadata.name": node["metadata"]["name"]}
     labels = selectors.labels_of(node)
-    return all(selectors.is_expression_match(expression, labels) for expression in expressions) and all(
-        selectors.is_expression_match(field, named) for field in fields
+    # Terms are written like label selectors, with numbers besides.
+    return selectors.is_match({"matchExpressions": expressions}, labels) and selectors.is_match(
+        {"matchExpressions": fields}, named
     )

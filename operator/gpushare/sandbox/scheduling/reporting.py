@@ -16,7 +16,7 @@ from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict
 from gpushare.kube.cluster import Cluster, PatchType
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.loops.recording import Recorder
 
 _FIRST_SECONDS = 1.0
@@ -93,7 +93,7 @@ class Reporter:
         }
         known = [known for known in pod.get("status", {}).get("conditions") or [] if known["type"] == "PodScheduled"]
         if not known or known[0]["status"] != "False":
-            condition["lastTransitionTime"] = timestamps.seconds_text(time.time())
+            condition["lastTransitionTime"] = times.seconds_text(time.time())
         # With the version, so that a pod that was bound meanwhile is not called unscheduled.
         known_as = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         await self._cluster.patch(

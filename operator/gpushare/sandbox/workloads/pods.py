@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.loops import caches, timestamps
+from gpushare.sandbox.apiserver.objects import times
+from gpushare.sandbox.loops import caches
 from gpushare.sandbox.scheduling import affinity
 
 _ENDED = ("Succeeded", "Failed")
@@ -46,7 +47,7 @@ def seconds_until_available(pod: Manifest, min_ready_seconds: int, now: float) -
         return None
     if not min_ready_seconds:
         return 0.0
-    return max(0.0, timestamps.epoch_of(condition["lastTransitionTime"]) + min_ready_seconds - now)
+    return max(0.0, times.epoch_of(condition["lastTransitionTime"]) + min_ready_seconds - now)
 
 
 def is_available(pod: Manifest, min_ready_seconds: int, now: float) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gpushare.domain.manifests import Kind, Manifest
+from gpushare.sandbox.apiserver.objects import selectors
 from gpushare.sandbox.loops import caches as caching
-from gpushare.sandbox.loops import owners, selectors
+from gpushare.sandbox.loops import owners
 from gpushare.sandbox.loops.caches import Cache
 from gpushare.sandbox.loops.looping import Loop
 

@@ -70,13 +70,13 @@ class Attempt:
         """Whether `namespaceSelector` and `objectSelector`, of a webhook or a policy, choose this."""
         objects = [each for each in (self.new, self.old) if each is not None]
         wanted = selectors.parse_object(selecting.get("objectSelector") or {})
-        if not any(selectors.holds(wanted, _labels_of(each)) for each in objects):
+        if not any(selectors.holds(wanted, selectors.labels_of(each)) for each in objects):
             return False
         wanted = selectors.parse_object(selecting.get("namespaceSelector") or {})
         if not self.namespace or not wanted:
             return True
         record = store.get(NAMESPACES, "", self.namespace)
-        return selectors.holds(wanted, _labels_of(record.object if record else self.object))
+        return selectors.holds(wanted, selectors.labels_of(record.object if record else self.object))
 
     def _is_named(self, rule: Mapping[str, Any]) -> bool:
         scope = "Namespaced" if self.resource.namespaced else "Cluster"
@@ -100,10 +100,6 @@ class Attempt:
 
 def _holds(words: Iterable[str], word: str) -> bool:
     return any(each in (_ANY, word) for each in words)
-
-
-def _labels_of(obj: Manifest) -> Mapping[str, str]:
-    return obj["metadata"].get("labels") or {}
 
 
 def _user_info(user: User) -> Manifest:

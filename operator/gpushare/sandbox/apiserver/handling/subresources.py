@@ -143,11 +143,12 @@ class Subresources:
         return Response.of(_CREATED, 201)
 
     def _budgets(self, record: Record) -> list[Record]:
-        labels = record.object["metadata"].get("labels") or {}
+        labels = selectors.labels_of(record.object)
         return [
-            each for each in self.store.objects(BUDGETS, record.namespace)
-            if selectors.holds(selectors.parse_object(each.object["spec"].get("selector") or {}), labels)
-        ]  # fmt: skip
+            each
+            for each in self.store.objects(BUDGETS, record.namespace)
+            if selectors.is_match(each.object["spec"].get("selector") or {}, labels)
+        ]
 
     # ---- service accounts
 

@@ -1,6 +1,7 @@
 """Label and field selectors: parsed as a real server parses them, refused with its texts.
 
-Called for lists and watches; label selectors of objects (workloads, aggregated roles, budgets) are read into the same values.
+Called for lists and watches; label selectors of objects (workloads, aggregated roles, budgets, and with numbers the
+affinity of pods to nodes) are read into the same values, by the small controllers of the sandbox too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from gpushare.sandbox.apiserver.resources import Resource
 _TOKEN = re.compile(r"\s*(==|!=|=|!|>|<|,|\(|\)|[^\s=!,()<>]+)")
 _SYMBOLS = frozenset({"=", "==", "!=", "!", ",", "(", ")", ">", "<"})
 _OPERATORS = "in, notin, =, ==, !=, gt, lt"
+_OF_OBJECTS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!", "Gt": ">", "Lt": "<"}
+_NUMBER = re.compile(r"[+-]?[0-9]+")
 _COMMON_FIELDS = ("metadata.name", "metadata.namespace")
 
 
@@ -46,11 +49,12 @@ class Requirement:
                 return self._compares(value)
 
     def _compares(self, value: str | None) -> bool:
-        try:
-            left, right = int(value or ""), int(next(iter(self.values)))
-        except ValueError:
-            return False
-        return left > right if self.operator == ">" else left < right
+        numbers = [int(text) for text in (value or "", *self.values) if _NUMBER.fullmatch(text)]
+        match numbers:
+            case [found, limit]:
+                return found > limit if self.operator == ">" else found < limit
+            case _:
+                return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,9 @@ class Selector:
 
     def matches(self, obj: Manifest) -> bool:
         """Whether an object is selected."""
-        labels = obj["metadata"].get("labels") or {}
-        return holds(self.labels, labels) and all(need.holds({need.key: _field(obj, need.key)}) for need in self.fields)
+        return holds(self.labels, labels_of(obj)) and all(
+            need.holds({need.key: _field(obj, need.key)}) for need in self.fields
+        )
 
 
 def parse(resource: Resource, query: Mapping[str, str]) -> Selector:
@@ -90,7 +95,7 @@ def parse_object(selector: Mapping[str, Any]) -> tuple[Requirement, ...]:
 
 
 def _of_expression(expression: Mapping[str, Any]) -> Requirement:
-    operator = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}.get(expression["operator"])
+    operator = _OF_OBJECTS.get(expression["operator"])
     if operator is None:
         # Chooses nothing; validation says why.
         return Requirement(expression["key"], "in")
@@ -113,6 +118,16 @@ def text(selector: Mapping[str, Any]) -> str:
 def holds(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
     """Whether labels meet all requirements."""
     return all(need.holds(labels) for need in requirements)
+
+
+def is_match(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether labels pass a LabelSelector of an object. An empty selector takes everything."""
+    return holds(parse_object(selector), labels)
+
+
+def labels_of(obj: Manifest) -> Mapping[str, str]:
+    """The labels of an object."""
+    return obj["metadata"].get("labels") or {}
 
 
 class _Parser:

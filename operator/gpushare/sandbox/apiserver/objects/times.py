@@ -23,6 +23,21 @@ def now() -> str:
     return written(datetime.now(UTC))
 
 
+def seconds_text(epoch_seconds: float) -> str:
+    """A `Time`, of seconds since 1970."""
+    return written(datetime.fromtimestamp(epoch_seconds, UTC))
+
+
+def micro_text(epoch_seconds: float) -> str:
+    """A `MicroTime`, of seconds since 1970."""
+    return _written_micros(datetime.fromtimestamp(epoch_seconds, UTC))
+
+
+def epoch_of(text: str) -> float:
+    """Seconds since 1970 of either form. Raises TimeError."""
+    return parse(text).timestamp()
+
+
 def written(moment: datetime) -> str:
     """A time as objects carry it: whole seconds, of UTC."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -57,7 +72,7 @@ def normal_micros(text: str) -> str:
     match = _PATTERN.fullmatch(text)
     if match is not None and len(match[2] or "") != len(".000000"):
         raise TimeError(text, _MICROS, match.end(1), ".000000")
-    return parse(text).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return _written_micros(parse(text))
 
 
 def age(text: str | None, now: datetime) -> str:
@@ -86,6 +101,10 @@ def duration(passed: timedelta) -> str:
     if days < 365 * 2:
         return _two(days, "d", hours % 24 if days < 8 else 0, "h")
     return _two(days // 365, "y", days % 365 if days < 365 * 8 else 0, "d")
+
+
+def _written_micros(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:

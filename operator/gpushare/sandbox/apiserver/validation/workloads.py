@@ -76,7 +76,7 @@ def _check_not_negative(spec: Mapping[str, Any], name: str) -> Iterator[Cause]:
 def _check_match(spec: Mapping[str, Any]) -> Iterator[Cause]:
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     selector = spec.get("selector")
-    if selector is None or not selectors.holds(selectors.parse_object(selector), labels):
+    if selector is None or not selectors.is_match(selector, labels):
         yield field_errors.invalid("spec.template.metadata.labels", labels, _MISMATCH)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Coroutine, Sequence
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.kube.cluster import Cluster
+from gpushare.sandbox.apiserver.objects import selectors
 from gpushare.sandbox.loops import caches as caching
-from gpushare.sandbox.loops import selectors
 from gpushare.sandbox.loops.caches import Caches, Key
 from gpushare.sandbox.loops.events import CountedEvents
 from gpushare.sandbox.loops.looping import Loop

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.loops import caches, selectors
+from gpushare.sandbox.apiserver.objects import selectors
+from gpushare.sandbox.loops import caches
 from gpushare.sandbox.workloads import pods as pod_facts
 from gpushare.sandbox.workloads import templates
 from gpushare.sandbox.workloads.daemonsets import placing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.workloads.deployments import replica_sets
 from gpushare.sandbox.workloads.deployments.replica_sets import View
 
@@ -53,7 +53,7 @@ def seconds_until_late(view: View, now: float) -> float | None:
     known = _Conditions(view.deployment.get("status", {}).get("conditions") or [], now).get(_PROGRESSING)
     if not known or known["reason"] in (_DONE, _LATE, _PAUSED) or not has_deadline(view.deployment):
         return None
-    return max(0.0, timestamps.epoch_of(known["lastUpdateTime"]) + _deadline(view) - now)
+    return max(0.0, times.epoch_of(known["lastUpdateTime"]) + _deadline(view) - now)
 
 
 class _Conditions:
@@ -72,7 +72,7 @@ class _Conditions:
         is_same_status = known.get("status") == status
         if is_same_status and known["reason"] == reason and not again:
             return
-        time = timestamps.seconds_text(self.now)
+        time = times.seconds_text(self.now)
         self.items = [item for item in self.items if item["type"] != kind]
         self.items.append(
             {
@@ -141,7 +141,7 @@ def _has_moved(before: dict[str, Any], now: dict[str, int]) -> bool:
 def _is_late(view: View, known: dict[str, Any], now: float) -> bool:
     if not known or known["reason"] in (_DONE, _PAUSED):
         return False
-    return timestamps.epoch_of(known["lastUpdateTime"]) + _deadline(view) <= now
+    return times.epoch_of(known["lastUpdateTime"]) + _deadline(view) <= now
 
 
 def _deadline(view: View) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.workloads import pods as pod_facts
 
 _FIRST_PAUSE_SECONDS = 10.0
@@ -68,7 +68,7 @@ def finished_at(job: Manifest) -> float | None:
     """When the Job ended, in seconds since 1970; None while it has not."""
     for condition in job.get("status", {}).get("conditions") or []:
         if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
-            return timestamps.epoch_of(condition["lastTransitionTime"])
+            return times.epoch_of(condition["lastTransitionTime"])
     return None
 
 
@@ -122,7 +122,7 @@ def seconds_until_deadline(view: View) -> float | None:
     start = view.job.get("status", {}).get("startTime")
     if limit is None or start is None or is_suspended(view.job):
         return None
-    return max(0.0, timestamps.epoch_of(start) + int(limit) - view.now)
+    return max(0.0, times.epoch_of(start) + int(limit) - view.now)
 
 
 def seconds_until_removal(job: Manifest, now: float) -> float | None:
@@ -142,4 +142,4 @@ def _restarts(pod: Manifest) -> int:
 def _ended_at(pod: Manifest) -> float:
     states = [status.get("state", {}) for status in pod.get("status", {}).get("containerStatuses") or []]
     ends = [state["terminated"]["finishedAt"] for state in states if state.get("terminated", {}).get("finishedAt")]
-    return timestamps.epoch_of(max(ends, default=pod["metadata"]["creationTimestamp"]))
+    return times.epoch_of(max(ends, default=pod["metadata"]["creationTimestamp"]))

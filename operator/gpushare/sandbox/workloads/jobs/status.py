@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpushare.sandbox.loops import caches, timestamps
+from gpushare.sandbox.apiserver.objects import times
+from gpushare.sandbox.loops import caches
 from gpushare.sandbox.workloads import pods as pod_facts
 from gpushare.sandbox.workloads.jobs import deciding
 from gpushare.sandbox.workloads.jobs.deciding import Outcome, View
@@ -13,7 +14,7 @@ from gpushare.sandbox.workloads.jobs.deciding import Outcome, View
 def build_status(view: View, outcome: Outcome | None) -> dict[str, Any]:
     """All fields as the real controller writes them: some zeroes are left out."""
     before = view.job.get("status", {})
-    time = timestamps.seconds_text(view.now)
+    time = times.seconds_text(view.now)
     status: dict[str, Any] = {
         "ready": sum(map(pod_facts.is_ready, view.active)),
         "terminating": sum(caches.is_terminating(pod) and not pod_facts.has_ended(pod) for pod in view.pods),

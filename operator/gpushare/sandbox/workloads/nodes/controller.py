@@ -10,8 +10,8 @@ from collections.abc import Coroutine, Sequence
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.kube.cluster import Cluster, PatchType
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.loops import caches as caching
-from gpushare.sandbox.loops import timestamps
 from gpushare.sandbox.loops.caches import Caches, Key
 from gpushare.sandbox.loops.events import CountedEvents
 from gpushare.sandbox.loops.looping import Loop
@@ -75,7 +75,7 @@ class Nodes:
         await asyncio.gather(*(self._mark_not_ready(pod) for pod in ready))
 
     async def _mark_not_ready(self, pod: Manifest) -> None:
-        condition = {"type": "Ready", "status": "False", "lastTransitionTime": timestamps.seconds_text(time.time())}
+        condition = {"type": "Ready", "status": "False", "lastTransitionTime": times.seconds_text(time.time())}
         metadata = pod["metadata"]
         await self._cluster.patch(
             manifests.POD,

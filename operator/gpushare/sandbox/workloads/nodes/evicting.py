@@ -9,8 +9,8 @@ from collections.abc import Coroutine, Sequence
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.kube.cluster import Cluster
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.loops import caches as caching
-from gpushare.sandbox.loops import timestamps
 from gpushare.sandbox.loops.caches import Caches, Key
 from gpushare.sandbox.loops.events import CountedEvents
 from gpushare.sandbox.loops.looping import Loop
@@ -71,6 +71,6 @@ def seconds_left(pod: Manifest, node: Manifest, now: float) -> float | None:
         borne = taints.seconds_tolerated(taint, tolerations) if taint["effect"] == taints.NO_EXECUTE else None
         if borne is not None:
             added = taint.get("timeAdded")
-            since = now - timestamps.epoch_of(added) if added and borne else 0.0
+            since = now - times.epoch_of(added) if added and borne else 0.0
             limits.append(max(0.0, borne - since))
     return min(limits, default=None)

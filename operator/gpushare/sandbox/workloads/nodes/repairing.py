@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.scheduling import taints
 
 _ANNOTATION_TTL: Final = "node.alpha.kubernetes.io/ttl"
@@ -63,7 +63,7 @@ def _build_taints(node: Manifest, now: float) -> list[dict[str, Any]]:
     ]
     present = {(taint["key"], taint["effect"]) for taint in kept}
     added = [{"key": key, "effect": effect} for key, effect in sorted(wanted - present)]
-    time = timestamps.seconds_text(now)
+    time = times.seconds_text(now)
     return kept + [taint | {"timeAdded": time} for taint in added]
 
 

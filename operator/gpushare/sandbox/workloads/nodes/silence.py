@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.loops import timestamps
+from gpushare.sandbox.apiserver.objects import times
 from gpushare.sandbox.workloads.nodes import repairing
 
 GRACE_SECONDS = 40.0
@@ -23,7 +23,7 @@ def seconds_left(node: Manifest, silent_seconds: float) -> float | None:
 
 def build_unknown(node: Manifest, now: float) -> list[dict[str, Any]]:
     """Conditions to merge into the status of a node that is given up at `now`."""
-    return [_build_condition(node, kind, timestamps.seconds_text(now)) for kind in _CONDITIONS]
+    return [_build_condition(node, kind, times.seconds_text(now)) for kind in _CONDITIONS]
 
 
 def _build_condition(node: Manifest, kind: str, now: str) -> dict[str, Any]:

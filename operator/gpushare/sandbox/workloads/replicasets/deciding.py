@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.loops import caches, selectors, timestamps
+from gpushare.sandbox.apiserver.objects import selectors, times
+from gpushare.sandbox.loops import caches
 from gpushare.sandbox.workloads import pods as pod_facts
 
 _ANNOTATION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -27,7 +28,7 @@ def seconds_held(pods: Sequence[Manifest], now: float) -> float:
     Here all is faster, and a Deployment whose pods no node admits would fill the cluster with thousands of failed ones.
     """
     failed = [pod["metadata"]["creationTimestamp"] for pod in pods if pod_facts.phase_of(pod) == "Failed"]
-    return max(0.0, timestamps.epoch_of(max(failed)) + _REPLACE_SECONDS - now) if failed else 0.0
+    return max(0.0, times.epoch_of(max(failed)) + _REPLACE_SECONDS - now) if failed else 0.0
 
 
 def build_excess(pods: Sequence[Manifest], count: int) -> list[Manifest]:
