@@ -13,10 +13,12 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TypeAlias
+from typing import TypeAlias, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import h11
+
+from gpushare.serving import closing
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -62,6 +64,7 @@ class HttpServer:
         self._handler = handler
         self._log = log
         self._most_bytes = most_bytes
+        self._tls: ssl.SSLContext | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -71,16 +74,28 @@ class HttpServer:
         Raises:
             OSError: the address cannot be had.
         """
-        self._server = await asyncio.start_server(self._connected, host, port, ssl=tls)
-        # In any order; and where the system chooses, those of IPv4 and IPv6 differ.
-        return int(min(self._server.sockets, key=lambda each: each.family).getsockname()[1])
+        self._tls = tls
+        # Bound first and then opened, so that there is something to stop for whoever is cancelled while it opens.
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._build_protocol, host, port, start_serving=False)
+        try:
+            # In any order; and where the system chooses, those of IPv4 and IPv6 differ.
+            found = int(min(self._server.sockets, key=lambda each: each.family).getsockname()[1])
+            await self._server.start_serving()
+        except BaseException:
+            await self.stop()
+            raise
+        return found
 
     async def stop(self) -> None:
-        """Ends every connection and stops listening. Safe to call twice."""
+        """Stops listening and ends every connection, also when it is cancelled meanwhile. Safe to call twice."""
         if self._server is None:
             return
         server, self._server = self._server, None
-        server.close()
+        await closing.finish(self._end(server))
+
+    async def _end(self, server: asyncio.Server) -> None:
+        await closing.close(server)
         connections = tuple(self._connections)
         for connection in connections:
             connection.cancel()
@@ -88,23 +103,62 @@ class HttpServer:
             await asyncio.wait(connections)
         await server.wait_closed()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _build_protocol(self) -> asyncio.BaseProtocol:
+        return _Streams(asyncio.StreamReader(), self._accept, is_tls=self._tls is not None)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # No coroutine, which would begin a turn later: from its first moment on, `stop` has to know the connection.
+        if self._tls is not None:
+            # Nothing is read before the handshake begins, to which it belongs.
+            cast("asyncio.Transport", writer.transport).pause_reading()
+        task = asyncio.create_task(self._serve(reader, writer))
         self._connections.add(task)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._connections.discard(task)
+            # Closed already, but where it was cancelled: before its first step, in its handshake, while it closed.
+            writer.transport.abort()
+
+        task.add_done_callback(ended)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await _Connection(self._handler, self._log, self._most_bytes, reader, writer).run()
+            if self._tls is not None:
+                await writer.start_tls(self._tls)
+            await self._answer_all(reader, writer)
         except _BROKEN as error:
             # The client went or speaks no HTTP; nobody is left to be told.
             self._log.debug("connection ended early", extra={"reason": str(error)})
+
+    async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await _Connection(self._handler, self._log, self._most_bytes, reader, writer).run()
         except asyncio.CancelledError:
             # By `stop`, which does not wait for a client that does not read.
             writer.transport.abort()
+            raise
         finally:
-            self._connections.discard(task)
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
+
+
+class _Streams(asyncio.StreamReaderProtocol):
+    """The streams of one connection, whose client may leave before they are told that they are TLS."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        accept: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None],
+        *,
+        is_tls: bool,
+    ) -> None:
+        super().__init__(reader, accept)
+        self._is_tls = is_tls
+
+    def eof_received(self) -> bool:
+        """Whether one half of the connection stays, which TLS does not have."""
+        return bool(super().eof_received()) and not self._is_tls
 
 
 class _Connection:
