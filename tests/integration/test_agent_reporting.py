@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from gpushare import data, names
+from gpushare import names
 from gpushare.agent import devices, holding, running
 from gpushare.domain import gpunode, manifests
-from gpushare.domain.gpunode import Config, ConfigReason, ConfigSource
-from gpushare.kube.credentials import from_kubeconfig
-from gpushare.kube.lean import LeanCluster
 from gpushare.kubelet.values import ContainerDevices
 from gpushare.nvml.port import Event
-from gpushare.sandbox.apiserver.server import ApiServer, Settings
+from support.agent_clusters import NODE, WAIT_SECONDS, AgentCluster
 from support.agents import GPU, SHARED, Machine, machine, time_slicing
 from support.wires import Wire
-
-NODE = "gpu01"
-ACCOUNT = "system:serviceaccount:gpu-operator:nvidia-device-plugin"
-GROUPS = ("system:serviceaccounts", "system:serviceaccounts:gpu-operator", "system:authenticated")
-SECRETS = "var/run/secrets/kubernetes.io/serviceaccount"
-WAIT_SECONDS = 10.0
 
 
 @pytest.fixture(autouse=True)
@@ -43,82 +32,10 @@ def node() -> Iterator[Machine]:
         yield made
 
 
-class Cluster:
-    """A cluster with the node, its GPUNode's kind and the agent's role."""
-
-    def __init__(self, server: ApiServer, admin: LeanCluster, machine: Machine) -> None:
-        self.server = server
-        self.admin = admin
-        self.machine = machine
-        self.node_uid = ""
-
-    async def install(self) -> None:
-        templates = data.path_of("templates") / "device-plugin"
-        role = yaml.safe_load((templates / "0210-cluster-role.yaml.j2").read_text())
-        subject = {"kind": "User", "name": ACCOUNT, "apiGroup": "rbac.authorization.k8s.io"}
-        reference = {"kind": "ClusterRole", "name": role["metadata"]["name"], "apiGroup": "rbac.authorization.k8s.io"}
-        binding = {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "agent"},
-            "subjects": [subject],
-            "roleRef": reference,
-        }
-        crd = yaml.safe_load((data.path_of("crds") / "gpushare.dev_gpunodes.yaml").read_text())
-        for manifest in (crd, role, binding):
-            await self.admin.create(manifest)
-        # Or the GPUNode, which it owns, would be collected.
-        node = await self.admin.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
-        self.node_uid = node["metadata"]["uid"]
-
-    async def assign(self, content: str, *, mig_strategy: str = "") -> None:
-        """What the controller does."""
-        source = ConfigSource(namespace="gpu-operator", name="configs", key="any")
-        config = Config(reason=ConfigReason.DEFAULT, source=source, content=content, mig_strategy=mig_strategy)
-        manifest = gpunode.assignment_manifest(NODE, self.node_uid, config)
-        await self.admin.apply(manifest, manager=names.MANAGER_CONTROLLER, force=True)
-
-    async def status(self) -> dict[str, Any]:
-        found = await self.admin.get(manifests.GPU_NODE, NODE)
-        return (found or {}).get("status") or {}
-
-    async def until(self, expected: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Waits until the status is as expected, and gives it."""
-        status: dict[str, Any] = {}
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                while not expected(status := await self.status()):  # noqa: ASYNC110 - as a person would
-                    await asyncio.sleep(0.02)
-        except TimeoutError:
-            pytest.fail(f"not seen: {status}")
-        return status
-
-    def agent(self, *argv: str, port: int = 0) -> contextlib.AbstractAsyncContextManager[asyncio.Event]:
-        folder = self.machine.root / SECRETS
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "ca.crt").write_text(self.server.ca_pem)
-        (folder / "token").write_text(self.server.token(ACCOUNT, GROUPS))
-        environ = {
-            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-            "KUBERNETES_SERVICE_PORT": str(port or self.server.port),
-            "NODE_NAME": NODE,
-        }
-        return self.machine.agent(*argv, environ=environ)
-
-
 @pytest.fixture
-async def cluster(node: Machine, tmp_path: Path) -> AsyncIterator[Cluster]:
-    server = await ApiServer.start(Settings())
-    path = tmp_path / "admin.yaml"
-    path.write_text(yaml.safe_dump(server.kubeconfig("admin")))
-    admin = LeanCluster(from_kubeconfig(path))
-    made = Cluster(server, admin, node)
-    try:
-        await made.install()
-        yield made
-    finally:
-        await admin.close()
-        await server.stop()
+async def cluster(node: Machine, tmp_path: Path) -> AsyncIterator[AgentCluster]:
+    async with AgentCluster.running(node, tmp_path) as cluster:
+        yield cluster
 
 
 def condition(status: dict[str, Any], type_: str) -> dict[str, Any]:
@@ -133,7 +50,7 @@ def is_applied(content: str) -> Callable[[dict[str, Any]], bool]:
     )
 
 
-async def test_assigned_configuration_is_served_and_reported(cluster: Cluster, node: Machine) -> None:
+async def test_assigned_configuration_is_served_and_reported(cluster: AgentCluster, node: Machine) -> None:
     """Everything that the controller and a person want to know stands in the status."""
     await cluster.assign(time_slicing(4))
     async with cluster.agent():
@@ -152,7 +69,7 @@ async def test_assigned_configuration_is_served_and_reported(cluster: Cluster, n
     assert condition(status, "ConfigApplied")["observedGeneration"] == 1
 
 
-async def test_refused_and_corrected(cluster: Cluster, node: Machine) -> None:
+async def test_refused_and_corrected(cluster: AgentCluster, node: Machine) -> None:
     """A bad text changes nothing but the report; its correction takes effect."""
     await cluster.assign(time_slicing(4))
     async with cluster.agent():
@@ -170,7 +87,7 @@ async def test_refused_and_corrected(cluster: Cluster, node: Machine) -> None:
         await node.kubelet.until(lambda: node.kubelet.total(GPU) == 32)
 
 
-async def test_missing_resource_is_a_warning(cluster: Cluster) -> None:
+async def test_missing_resource_is_a_warning(cluster: AgentCluster) -> None:
     """A text for several kinds of node is applied for what of it the node has."""
     text = "sharing: {timeSlicing: {resources: [{name: nvidia.com/mig-7g.40gb, replicas: 7}]}}"
     await cluster.assign(text)
@@ -180,7 +97,7 @@ async def test_missing_resource_is_a_warning(cluster: Cluster) -> None:
     assert "no nvidia.com/mig-7g.40gb" in status["problems"][0]["message"]
 
 
-async def test_policy_strategy(cluster: Cluster, node: Machine) -> None:
+async def test_policy_strategy(cluster: AgentCluster, node: Machine) -> None:
     """The MIG strategy of the policy beats that of the text."""
     await cluster.assign("flags: {migStrategy: none}", mig_strategy="mixed")
     async with cluster.agent():
@@ -189,7 +106,7 @@ async def test_policy_strategy(cluster: Cluster, node: Machine) -> None:
     assert status["labels"][names.LABEL_MIG_STRATEGY] == "mixed"
 
 
-async def test_who_holds_what(cluster: Cluster, node: Machine) -> None:
+async def test_who_holds_what(cluster: AgentCluster, node: Machine) -> None:
     """After an Allocate the kubelet is asked; an id that is offered no longer still counts on its GPU."""
     await cluster.assign(time_slicing(4))
     async with cluster.agent():
@@ -208,7 +125,7 @@ async def test_who_holds_what(cluster: Cluster, node: Machine) -> None:
     assert status["resources"][0]["allocated"] == 3
 
 
-async def test_sick_gpu(cluster: Cluster, node: Machine) -> None:
+async def test_sick_gpu(cluster: AgentCluster, node: Machine) -> None:
     """What is wrong, since when, and what is left."""
     await cluster.assign(time_slicing(4))
     async with cluster.agent():
@@ -225,7 +142,7 @@ async def test_sick_gpu(cluster: Cluster, node: Machine) -> None:
     }
 
 
-async def test_no_gpunode_yet(cluster: Cluster, node: Machine) -> None:
+async def test_no_gpunode_yet(cluster: AgentCluster, node: Machine) -> None:
     """Unshared until the controller says something; told everything once there is something to tell it to."""
     async with cluster.agent():
         await node.kubelet.until(lambda: node.kubelet.total(GPU) == 4)
@@ -239,7 +156,9 @@ async def test_no_gpunode_yet(cluster: Cluster, node: Machine) -> None:
         assert status["appliedRevision"] == ""
 
 
-async def test_start_without_the_api_server(cluster: Cluster, node: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_start_without_the_api_server(
+    cluster: AgentCluster, node: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last good configuration first, then the difference."""
     await cluster.assign(time_slicing(4))
     async with cluster.agent():
@@ -254,7 +173,7 @@ async def test_start_without_the_api_server(cluster: Cluster, node: Machine, mon
         await cluster.until(is_applied(time_slicing(8)))
 
 
-async def test_api_server_goes_away(cluster: Cluster, node: Machine) -> None:
+async def test_api_server_goes_away(cluster: AgentCluster, node: Machine) -> None:
     """What is served goes on, whatever happens meanwhile; all of it is told, and followed, once the server is back."""
     await cluster.assign(time_slicing(4))
     async with Wire.to(cluster.server.port) as wire, cluster.agent(port=wire.port):
@@ -274,7 +193,7 @@ async def test_api_server_goes_away(cluster: Cluster, node: Machine) -> None:
     assert condition(status, "DevicesReady")["message"] == "GPU 1: XID 79"
 
 
-async def test_quick_api_server_wins_at_once(cluster: Cluster, node: Machine) -> None:
+async def test_quick_api_server_wins_at_once(cluster: AgentCluster, node: Machine) -> None:
     """The first list is that of the newest configuration, not of the last good one."""
     await cluster.assign(time_slicing(4))
     async with cluster.agent():
@@ -289,7 +208,7 @@ async def test_quick_api_server_wins_at_once(cluster: Cluster, node: Machine) ->
     assert [len(devices) for devices in node.kubelet.lists[GPU]] == [32]
 
 
-async def test_file_beats_the_gpunode(cluster: Cluster, node: Machine) -> None:
+async def test_file_beats_the_gpunode(cluster: AgentCluster, node: Machine) -> None:
     """Whoever names a file wants that; the GPUNode still tells what is in force."""
     node.configure(time_slicing(2))
     await cluster.assign(time_slicing(4))
@@ -297,7 +216,7 @@ async def test_file_beats_the_gpunode(cluster: Cluster, node: Machine) -> None:
         await cluster.until(is_applied(time_slicing(2)))
 
 
-async def test_nothing_changes_nothing_is_written(cluster: Cluster, node: Machine) -> None:
+async def test_nothing_changes_nothing_is_written(cluster: AgentCluster, node: Machine) -> None:
     """A pass that finds all as it was, a changed spec that means the same: no write, or one that says so."""
     await cluster.assign(time_slicing(4))
     async with cluster.agent():
