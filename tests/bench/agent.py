@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from bench.agents import GPUS, HERE, PATIENCE, Agent, running
@@ -19,11 +20,14 @@ from gpushare.kubelet.values import PreferenceRequest
 
 STARTS = 20
 CALLS = 4000
-ROUNDS = 10
+ROUNDS = 20
 CLIENTS = 8
 MANY = 100
 """Replicas of each of the GPUs: 800 shares."""
 IDLE_SECONDS = 20.0
+_A_SECOND = {"ms": 1e3, "µs": 1e6}
+Values = tuple[float, ...]
+"""Seconds that calls took."""
 
 
 def measure() -> list[Figure]:
@@ -77,33 +81,32 @@ def _reloads() -> Iterator[Figure]:
 
 
 def _answers() -> Iterator[Figure]:
+    """Beside a server that does nothing: each asked over a connection that nobody else uses, in turn."""
     with running(replicas=4) as agent, _bare_server() as bare_socket:
         agent.kubelet.wait_for(GPUS * 4)
-        client, bare = agent.client, PluginClient(bare_socket)
-        ids = _ids(client)
-        mine, theirs = _side_by_side(
-            lambda times: _calls(lambda: _allocate(client, ids[0]), times),
-            lambda times: _calls(lambda: _allocate(bare, ids[0]), times),
+        sockets = (agent.socket, bare_socket)
+        ids = _ids(agent.client)
+        preferred = _side_by_side(*(partial(_alone, socket, lambda client: _prefer(client, ids)) for socket in sockets))
+        allocated = _side_by_side(
+            *(partial(_alone, socket, lambda client: _allocate(client, ids[0])) for socket in sockets)
         )
-        bare.close()
-        mine_8, theirs_8 = _side_by_side(
-            lambda times: _crowd(agent.socket, ids[0], times), lambda times: _crowd(bare_socket, ids[0], times)
-        )
-        preferred = _calls(lambda: _prefer(client, ids))
+        crowded = _side_by_side(*(partial(_crowd, socket, ids[0]) for socket in sockets))
+    yield from _compared("GetPreferredAllocation", "8 GPUs x 4", preferred, unit="ms", target=0.6)
+    yield from _compared("Allocate", "agent", allocated)
+    yield from _compared(f"Allocate, {CLIENTS} at once", "agent", crowded)
+
+
+def _compared(
+    call: str, agent: str, values: tuple[Values, Values], *, unit: str = "µs", target: float | None = None
+) -> Iterator[Figure]:
+    """The agent's figure, with its own target, that of the bare server, and what one is of the other."""
     one, other = (
-        Figure(name=f"Allocate, {who}", unit="µs", values=scaled(values, 1e6))
-        for who, values in (("agent", mine), ("bare grpcio server", theirs))
+        Figure(name=f"{call}, {who}", unit=unit, values=scaled(each, _A_SECOND[unit]), target=aim)
+        for who, each, aim in zip((agent, "bare grpcio server"), values, (target, None), strict=True)
     )
-    one_8, other_8 = (
-        Figure(name=f"Allocate, {CLIENTS} at once, {who}", unit="µs", values=scaled(values, 1e6))
-        for who, values in (("agent", mine_8), ("bare grpcio server", theirs_8))
-    )
-    yield Figure(name="GetPreferredAllocation, 8 GPUs x 4", unit="ms", values=scaled(preferred, 1e3), target=0.6)
-    yield from (one, other, one_8, other_8)
-    yield ratio("Allocate, agent to bare, p50", one, other, 50, 1.2)
-    yield ratio("Allocate, agent to bare, p99", one, other, 99, 1.2)
-    yield ratio(f"Allocate, {CLIENTS} at once, agent to bare, p50", one_8, other_8, 50, 1.2)
-    yield ratio(f"Allocate, {CLIENTS} at once, agent to bare, p99", one_8, other_8, 99, 1.2)
+    yield from (one, other)
+    for percent in (50, 99):
+        yield ratio(f"{call}, agent to bare, p{percent}", one, other, percent, 1.2)
 
 
 @contextlib.contextmanager
@@ -139,7 +142,7 @@ def _prefer(client: PluginClient, ids: list[str]) -> None:
     client.preferred([PreferenceRequest(available=tuple(ids), must_include=(), size=2)])
 
 
-def _calls(call: Callable[[], None], times: int = CALLS) -> tuple[float, ...]:
+def _calls(call: Callable[[], None], times: int) -> Values:
     for _ in range(times // 20):
         call()
     values = []
@@ -150,21 +153,23 @@ def _calls(call: Callable[[], None], times: int = CALLS) -> tuple[float, ...]:
     return tuple(values)
 
 
-def _side_by_side(
-    one: Callable[[int], tuple[float, ...]], other: Callable[[int], tuple[float, ...]]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _side_by_side(one: Callable[[int], Values], other: Callable[[int], Values]) -> tuple[Values, Values]:
     """Both in turn, several times: whatever else the machine does then slows both alike."""
     rounds = [(one(CALLS // ROUNDS), other(CALLS // ROUNDS)) for _ in range(ROUNDS)]
     return tuple(v for mine, _ in rounds for v in mine), tuple(v for _, theirs in rounds for v in theirs)
 
 
-def _crowd(socket: Path, share: str, times: int) -> tuple[float, ...]:
-    def one(_: int) -> tuple[float, ...]:
-        client = PluginClient(socket)
-        try:
-            return _calls(lambda: _allocate(client, share), times // CLIENTS)
-        finally:
-            client.close()
+def _alone(socket: Path, call: Callable[[PluginClient], None], times: int) -> Values:
+    client = PluginClient(socket)
+    try:
+        return _calls(lambda: call(client), times)
+    finally:
+        client.close()
+
+
+def _crowd(socket: Path, share: str, times: int) -> Values:
+    def one(_: int) -> Values:
+        return _alone(socket, lambda client: _allocate(client, share), times // CLIENTS)
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         return tuple(value for values in pool.map(one, range(CLIENTS)) for value in values)

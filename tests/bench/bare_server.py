@@ -1,4 +1,4 @@
-"""A bare synchronous grpcio server with one fixed answer: `bare_server.py SOCKET`. What the agent is compared with."""
+"""A bare synchronous grpcio server with fixed answers: `bare_server.py SOCKET`. What the agent is compared with."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import grpc
 from gpushare.kubelet import deviceplugin_pb2 as pb
 from gpushare.kubelet import deviceplugin_pb2_grpc
 
-ANSWER = pb.AllocateResponse(
+ALLOCATED = pb.AllocateResponse(
     container_responses=[pb.ContainerAllocateResponse(envs={"NVIDIA_VISIBLE_DEVICES": "GPU-" + "0" * 32})]
+)
+PREFERRED = pb.PreferredAllocationResponse(
+    container_responses=[pb.ContainerPreferredAllocationResponse(deviceIDs=[f"GPU-{'0' * 32}::{n}" for n in range(2)])]
 )
 
 
 class Bare(deviceplugin_pb2_grpc.DevicePluginServicer):
-    """Answers Allocate, whatever is asked."""
+    """Answers whatever is asked."""
 
     def GetDevicePluginOptions(self, *_: object) -> pb.DevicePluginOptions:  # noqa: N802 - gRPC's
         """For whoever waits until it listens."""
@@ -25,7 +28,11 @@ class Bare(deviceplugin_pb2_grpc.DevicePluginServicer):
 
     def Allocate(self, *_: object) -> pb.AllocateResponse:  # noqa: N802 - gRPC's
         """The same answer each time."""
-        return ANSWER
+        return ALLOCATED
+
+    def GetPreferredAllocation(self, *_: object) -> pb.PreferredAllocationResponse:  # noqa: N802 - gRPC's
+        """The same answer each time."""
+        return PREFERRED
 
 
 server = grpc.server(ThreadPoolExecutor(4))
