@@ -24,8 +24,6 @@ from gpushare.kubelet import deviceplugin_pb2 as pb
 from gpushare.kubelet.counting import Call, Counts
 from gpushare.kubelet.values import Answers, PluginOptions, Registration
 
-_ALLOCATE = "Allocate"
-_PREFERRED = "GetPreferredAllocation"
 THREADS = 8
 """Up to `announcing.MAX_STREAMS` of them wait in ListAndWatch; the others answer calls."""
 SELF_DIAL_SECONDS = 5.0
@@ -61,6 +59,8 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
         self._answers = answers
         self._log = log
         self.counts = counts or Counts()
+        self._allocated = Call(pool.resource, "Allocate", counting.OK)
+        self._preferred = Call(pool.resource, "GetPreferredAllocation", counting.OK)
         self._lists = announcing.Announcer(wire.list_of_pool(pool))
         self._grpc: grpc.Server | None = None
         self._threads: ThreadPoolExecutor | None = None
@@ -190,9 +190,9 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
             try:
                 chosen = self._answers.prefer(pool, question)
             except GpuShareError as refusal:
-                self._refuse(context, refusal, _PREFERRED, begin)
+                self._refuse(context, refusal, self._preferred, begin)
             response.container_responses.add(deviceIDs=chosen)
-        self._count(_PREFERRED, counting.OK, begin)
+        self.counts.count_call(self._preferred, time.perf_counter() - begin)
         return response
 
     def Allocate(self, request: pb.AllocateRequest, context: grpc.ServicerContext) -> pb.AllocateResponse:  # noqa: N802 - gRPC's
@@ -203,9 +203,9 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
             try:
                 answer = self._answers.allocate(pool, tuple(container.devices_ids[:]))
             except GpuShareError as refusal:
-                self._refuse(context, refusal, _ALLOCATE, begin)
+                self._refuse(context, refusal, self._allocated, begin)
             response.container_responses.append(wire.message_of_answer(answer))
-        self._count(_ALLOCATE, counting.OK, begin)
+        self.counts.count_call(self._allocated, time.perf_counter() - begin)
         return response
 
     def PreStartContainer(  # noqa: N802 - gRPC's
@@ -216,10 +216,7 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
         """Nothing; the options say that it need not be called."""
         return pb.PreStartContainerResponse()
 
-    def _refuse(self, context: grpc.ServicerContext, refusal: GpuShareError, method: str, begin: float) -> None:
-        self._count(method, counting.REFUSED, begin)
+    def _refuse(self, context: grpc.ServicerContext, refusal: GpuShareError, call: Call, begin: float) -> None:
+        self.counts.count_call(call._replace(code=counting.REFUSED), time.perf_counter() - begin)
         self._log.warning("request refused", extra={"resource": self.resource, "reason": str(refusal)})
         context.abort(grpc.StatusCode.UNKNOWN, str(refusal))  # raises; the code is what NVIDIA's plugin answers
-
-    def _count(self, method: str, code: str, begin: float) -> None:
-        self.counts.count_call(Call(self.resource, method, code), time.perf_counter() - begin)

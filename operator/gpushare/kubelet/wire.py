@@ -96,10 +96,11 @@ def registration_of_message(message: pb.RegisterRequest) -> Registration:
 def message_of_answer(answer: ContainerAnswer) -> pb.ContainerAllocateResponse:
     """What one container gets, as a message.
 
-    Field by field and only what there is: most answers are one variable, and every empty field given costs as much as that.
+    Field by field and only what there is: most answers are one variable, and each empty field that is given costs more than that.
     """
     message = pb.ContainerAllocateResponse()
-    message.envs.update(answer.envs)
+    for name, value in answer.envs.items():  # `update` would have to find out what it is given
+        message.envs[name] = value
     if answer.mounts:
         message.mounts.extend(
             pb.Mount(container_path=mount.container_path, host_path=mount.host_path, read_only=mount.read_only)
@@ -112,8 +113,8 @@ def message_of_answer(answer: ContainerAnswer) -> pb.ContainerAllocateResponse:
             )
             for device in answer.devices
         )
-    if answer.annotations:
-        message.annotations.update(answer.annotations)
+    for name, value in answer.annotations.items():
+        message.annotations[name] = value
     if answer.cdi_devices:
         message.cdi_devices.extend(pb.CDIDevice(name=name) for name in answer.cdi_devices)
     return message
