@@ -26,11 +26,14 @@ from gpushare.sandbox.apiserver.access.authentication import MASTERS
 from gpushare.sandbox.apiserver.api import Api
 from gpushare.sandbox.apiserver.handling.calling import Caller
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Stream
+from gpushare.serving import closing
 from gpushare.serving.certificates import Authority
 
 HOST = "127.0.0.1"
 ADMIN = "admin"
 _BODY_LIMIT = 3 * 2**20
+_ANSWER_SECONDS = 0.1
+"""How long a request has that is being answered when the server ends."""
 _HOSTS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _FLOW_HEADERS = {
     "X-Kubernetes-Pf-Flowschema-Uid": str(uuid.uuid4()),
@@ -147,15 +150,15 @@ class ApiServer:
         await self._listen()
 
     async def _listen(self) -> None:
+        # Without aiohttp's runner, which takes no care of who is just connecting.
+        answering = web.Server(self._serve, handler_cancellation=True, access_log=None)
+        server = await asyncio.get_running_loop().create_server(
+            answering, HOST, self._port, ssl=self._tls, reuse_address=True, start_serving=False
+        )
         async with AsyncExitStack() as stack:
-            runner = web.ServerRunner(
-                web.Server(self._serve, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
-            )
-            await runner.setup()
-            stack.push_async_callback(runner.cleanup)
-            site = web.TCPSite(runner, HOST, self._port, ssl_context=self._tls, reuse_address=True)
-            await site.start()
-            self._port = runner.addresses[0][1]
+            stack.push_async_callback(lambda: closing.finish(_end(server, answering)))
+            self._port = server.sockets[0].getsockname()[1]
+            await server.start_serving()
             self._listening = stack.pop_all()
 
     async def _serve(self, http: web.BaseRequest) -> web.StreamResponse:
@@ -193,6 +196,12 @@ class ApiServer:
     async def _call_webhook(self, webhook: Manifest, review: Manifest) -> bytes:
         assert self._clients is not None
         return await Caller(self.api.store, self._clients).call(webhook, review)
+
+
+async def _end(server: asyncio.Server, answering: web.Server) -> None:
+    await closing.close(server)
+    answering.pre_shutdown()
+    await answering.shutdown(_ANSWER_SECONDS)
 
 
 async def _request_of(http: web.BaseRequest) -> Request | Response:
