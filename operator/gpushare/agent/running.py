@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from gpushare.host.files import HostFiles
 from gpushare.host.mps import MpsMachine
 from gpushare.host.state import StateFile
 from gpushare.nvml.port import Nvml
+from gpushare.serving import closing
 
 if TYPE_CHECKING:
     # Everything about reporting is loaded where it is used: after the first list, which the kubelet is waiting for.
@@ -113,16 +114,19 @@ class Agent:
         try:
             await stop.wait()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-            if self._fractions is not None:
-                await self._fractions.end()
-            await asyncio.gather(self._pools.stop(), self._devices.close(), self._memory.close())
-            # Without waiting: a call to a kubelet that hangs may take some seconds yet.
-            self._executor.shutdown(wait=False)
-            if self._cluster is not None:
-                await self._cluster.close()
+            await closing.finish(self._end(tasks))
+
+    async def _end(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        if self._fractions is not None:
+            await self._fractions.end()
+        await asyncio.gather(self._pools.stop(), self._devices.close(), self._memory.close())
+        # Without waiting: a call to a kubelet that hangs may take some seconds yet.
+        self._executor.shutdown(wait=False)
+        if self._cluster is not None:
+            await self._cluster.close()
 
     def _kubelet(self) -> Kubelet:
         socket = self._options.kubelet_socket

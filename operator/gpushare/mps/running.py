@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpushare.agent import configuration
@@ -28,6 +28,7 @@ from gpushare.mps.devices import DevicePoll
 from gpushare.mps.monitoring import Monitoring
 from gpushare.mps.options import MpsOptions
 from gpushare.nvml.port import Nvml
+from gpushare.serving import closing
 from gpushare.serving.listening import listen
 from gpushare.sharing.mps import MpsDaemon, build_daemons
 
@@ -85,10 +86,13 @@ class MpsService:
         try:
             await stop.wait()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-            await asyncio.gather(self._daemons.end_all(), self._devices.close())
+            await closing.finish(self._end(tasks))
+
+    async def _end(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await asyncio.gather(self._daemons.end_all(), self._devices.close())
 
     def why_not_ready(self) -> str:
         """Empty when every daemon that the configuration wants runs; also where it wants none."""

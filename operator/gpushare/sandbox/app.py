@@ -42,6 +42,7 @@ from gpushare.sandbox.node.nodes import Site
 from gpushare.sandbox.node.specs import Endpoint, NodeSpec
 from gpushare.sandbox.programs import build_programs
 from gpushare.sandbox.scheduling import Profile
+from gpushare.serving import closing
 
 LOGGER = "gpushare.sandbox"
 _STOP_SECONDS = 10.0
@@ -108,7 +109,7 @@ class Sandbox:
         try:
             await self._start()
         except BaseException:
-            await self._stop_all()
+            await closing.finish(self._stop_all())
             raise
         return self
 
@@ -116,7 +117,7 @@ class Sandbox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Ends everything, and leaves no file and no process behind."""
-        await self._stop_all()
+        await closing.finish(self._stop_all())
 
     async def _start(self) -> None:
         # What start-up allocates lives as long as the process: the collector need not look at it again and again.

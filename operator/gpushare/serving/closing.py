@@ -1,4 +1,7 @@
-"""Ending a listening server so that no connection is left to nobody. Used by `http` and by the sandbox's API server."""
+"""Ends that leave nothing behind, whoever is just connecting and however often one is cancelled.
+
+Used by `http`, the sandbox's API server, and whatever has tasks to end.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ async def close(server: asyncio.Server) -> None:
     server.close()
 
 
-async def finish(work: Coroutine[Any, Any, None]) -> None:
+async def finish(work: Coroutine[Any, Any, object]) -> None:
     """Sees an end to its end, also when whoever waits for it is cancelled meanwhile, which is raised afterwards."""
     task = asyncio.create_task(work)
     try:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gpushare.errors import UsageError
+from gpushare.serving import closing
 from gpushare.serving.logs import log_as_json
 
 WRONG_USAGE = 2
@@ -76,7 +77,7 @@ async def run_until(work: Coroutine[Any, Any, None], stop: asyncio.Event, *, sec
     finally:
         for task in (working, stopping):
             task.cancel()
-        await asyncio.wait({working, stopping})
+        await closing.finish(asyncio.wait({working, stopping}))
     if working.cancelled():
         return False
     working.result()

@@ -17,6 +17,7 @@ from gpushare.sandbox.node.logserver import LogServer
 from gpushare.sandbox.node.nodes import SimulatedNode, Site
 from gpushare.sandbox.node.pods import PodWorker
 from gpushare.sandbox.node.specs import NodeSpec
+from gpushare.serving import closing
 
 
 class NodeFleet:
@@ -48,7 +49,7 @@ class NodeFleet:
                     group.create_task(node.run(port, stop))
         finally:
             follower.cancel()
-            await asyncio.wait({follower})
+            await closing.finish(asyncio.wait({follower}))
             await self._logs.stop()
 
     async def ready(self) -> None:

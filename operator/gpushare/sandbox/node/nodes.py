@@ -19,6 +19,7 @@ from gpushare.sandbox.node.services import Addresses, Services
 from gpushare.sandbox.node.specs import Endpoint, NodeSpec, Pace, Program
 from gpushare.sandbox.node.voices import KubeletEvents
 from gpushare.sandbox.node.volumes import HostFolders
+from gpushare.serving import closing
 
 _END_SECONDS = 5.0
 """How long the programs of a node have to end when the node does."""
@@ -82,7 +83,7 @@ class SimulatedNode:
             await self._plugins.start()
             await self._run(port, stop)
         finally:
-            await self._plugins.stop()
+            await closing.finish(self._plugins.stop())
             shutil.rmtree(self.root / "c", ignore_errors=True)
 
     async def _run(self, port: int, stop: asyncio.Event) -> None:
@@ -92,13 +93,16 @@ class SimulatedNode:
             await asyncio.wait([*jobs, stopping], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
-            await self._end_pods()
-            for job in jobs:
-                job.cancel()
-            await asyncio.wait(jobs)
+            await closing.finish(self._end(jobs))
         for job in jobs:
             if not job.cancelled():
                 job.result()  # a job never ends by itself; it broke
+
+    async def _end(self, jobs: Iterable[asyncio.Task[None]]) -> None:
+        await self._end_pods()
+        for job in jobs:
+            job.cancel()
+        await asyncio.wait(jobs)
 
     async def ready(self) -> None:
         """Returns once the Node is registered."""

@@ -14,6 +14,7 @@ from gpushare.sandbox.node import logs, statuses, transcripts, volumes
 from gpushare.sandbox.node.logs import Output
 from gpushare.sandbox.node.services import Services
 from gpushare.sandbox.node.specs import Invocation, Program
+from gpushare.serving import closing
 from gpushare.sharing.responses import ContainerAnswer
 
 SIGTERM_CODE = 143
@@ -98,7 +99,7 @@ async def run_program(program: Program, invocation: Invocation, halt: Halt, outp
         # Also when this run is cancelled: no program outlives its container.
         if not task.done():
             task.cancel()
-            await asyncio.wait({task})
+            await closing.finish(asyncio.wait({task}))
     return SIGKILL_CODE if task.cancelled() else task.result()
 
 
