@@ -109,6 +109,17 @@ async def test_apply(cluster: Cluster) -> None:
     assert await read(cluster, "a") == {"x": "2"}
 
 
+async def test_null(cluster: Cluster) -> None:
+    """A null among texts is stored as an empty one. (`kubectl apply` leaves it out before it sends anything.)"""
+    await cluster.create({**config_map("a"), "data": {"x": None}})
+    await cluster.apply({**config_map("b"), "data": {"x": None}}, manager="one")
+    assert await read(cluster, "a") == await read(cluster, "b") == {"x": ""}
+
+    await cluster.patch(manifests.CONFIG_MAP, "a", [{"op": "add", "path": "/data/y", "value": None}], NAMESPACE,
+                        patch_type=PatchType.JSON)  # fmt: skip
+    assert await read(cluster, "a") == {"x": "", "y": ""}
+
+
 async def test_apply_nothing_new(cluster: Cluster) -> None:
     """An apply that changes nothing leaves the version alone."""
     first = await cluster.apply(config_map("a", x="1"), manager="one")
