@@ -154,6 +154,28 @@ def test_values_are_refused(values: dict[str, Any], said: str, tmp_path: Path) -
     assert said in helm.refusal_of(values, tmp_path).replace(".", "/")
 
 
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        pytest.param(
+            "policy=mine", "follows a ClusterPolicy named mine once there is one", id="a policy of somebody else"
+        ),
+        pytest.param("clusterPolicy.create=true", "ClusterPolicy cluster-policy belongs to this release", id="its own"),
+        pytest.param("crds.upgrade=false", "helm show crds CHART | kubectl apply", id="CRDs by hand"),
+        pytest.param("cleanup.enabled=false", "run `gpushare cleanup` yourself", id="cleanup by hand"),
+    ],
+)
+def test_notes(values: str, says: str, tmp_path: Path) -> None:
+    """Whoever installs it reads what to do next; nothing that may be otherwise in the cluster is claimed."""
+    command = ("install", helm.RELEASE, helm.CHART, "--dry-run=client", "--kubeconfig", tmp_path / "none")
+    got = helm.run(*command, "--set", values)
+    assert got.returncode == 0, got.stderr
+
+    _, _, notes = got.stdout.partition("NOTES:")
+    assert says in notes
+    assert "psa.enabled of the policy is not set" in notes
+
+
 def test_certificates_of_others() -> None:
     """Where somebody else keeps the certificate, the controller may read that one Secret, and change nothing."""
     values = ("configWebhook.enabled=true", "configWebhook.secret=theirs")

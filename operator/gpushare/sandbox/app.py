@@ -34,6 +34,7 @@ from gpushare.kube.credentials import Credentials
 from gpushare.kube.lean import LeanCluster
 from gpushare.kube.rest import USER_AGENT
 from gpushare.nvml.simulated import SimulatedNvml
+from gpushare.plan import wording
 from gpushare.sandbox import attaching, installing, scenario, scheduling, workloads
 from gpushare.sandbox.apiserver.server import ApiServer, Settings
 from gpushare.sandbox.node import disks
@@ -258,9 +259,7 @@ class Sandbox:
     def greeting(self) -> str:
         """What a person needs to know first."""
         nodes = [
-            f"{node.spec.name} ({count} {'GPU' if count == 1 else 'GPUs'})"
-            if (count := _gpus_of(node))
-            else node.spec.name
+            f"{node.spec.name} ({wording.counted(count, 'GPU')})" if (count := _gpus_of(node)) else node.spec.name
             for node in self.scenario.nodes
         ]
         more = f", and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
