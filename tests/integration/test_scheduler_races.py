@@ -374,8 +374,7 @@ async def test_whole_gpus_from_before_the_node_gave_out_parts(fractions: Fractio
     await fractions.add_pod("old", hami(gpus=1), nodeName="n1")
     await fractions.start("old")
     held = {"namespace": "default", "pod": "old", "container": "main", "resource": "nvidia.com/gpu"}
-    status = {"allocations": [{"index": 0, "containers": [held]}]}
-    await fractions.cluster.patch(manifests.GPU_NODE, "n1", {"status": status}, subresource="status")
+    await fractions.tell("n1", {0: [held]})
     await replica.until(lambda: replica.books.nodes["n1"].uses[0].alone == 1)
     both = await fractions.add_pod("both", hami(gpus=2, mem=1000))
 
@@ -385,3 +384,17 @@ async def test_whole_gpus_from_before_the_node_gave_out_parts(fractions: Fractio
     await fractions.cluster.delete(manifests.POD, "old", "default", grace_seconds=0)
     await replica.until(lambda: replica.books.nodes["n1"].uses[0].alone == 0)
     assert (await replica.filter(both, "n1"))[0] == ["n1"]
+
+
+async def test_renamed_shares_from_before_the_node_gave_out_parts(fractions: Fractions, replica: Replica) -> None:
+    """R16: whoever holds a GPU by another name is known from the agent alone, and keeps it until the agent names nobody."""
+    held = {"namespace": "default", "pod": "old", "container": "main", "resource": "nvidia.com/gpu.shared"}
+    await fractions.tell("n1", {0: [held]})
+    await replica.until(lambda: replica.books.nodes["n1"].uses[0].alone == 1)
+    small = await fractions.add_pod("small", SMALL)
+
+    assert await replica.bind(small, "n1") == ""
+    assert [grant.uuid for grant in fractions.decision("small").containers["main"]] == ["GPU-n1-1"]
+    await fractions.tell("n1", {})
+    await replica.until(lambda: replica.books.nodes["n1"].uses[0].alone == 0)
+    assert free_on(replica) == [15360, 14360]

@@ -28,7 +28,7 @@ NAMESPACE = "gpu-operator"
 CONTENT = "version: v1\n"
 HAMI = FractionMode(dialect=Dialect.HAMI)
 ALIYUN = FractionMode(dialect=Dialect.ALIYUN)
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 60.0
 
 
 def free_port() -> int:
@@ -111,7 +111,11 @@ class Fractions:
                         "cores": grant.cores,
                     }
                 )
-        allocations = [{"index": index, "containers": held} for index, held in sorted(by_gpu.items())]
+        await self.tell(node, by_gpu)
+
+    async def tell(self, node: str, holders: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
+        """What the agent says of who holds what, by GPU."""
+        allocations = [{"index": index, "containers": list(held)} for index, held in sorted(holders.items())]
         await self.cluster.patch(
             manifests.GPU_NODE, node, {"status": {"allocations": allocations}}, subresource="status"
         )

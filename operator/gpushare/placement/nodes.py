@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -24,15 +24,24 @@ class NodeState:
     """Whether its agent is: without it no pod would start."""
     gpus: tuple[GPU, ...] = ()
     uses: tuple[Use, ...] = ()
-    """By position in `gpus`: what all pods together take."""
+    """By position in `gpus`: what all together take."""
     pods: Mapping[str, Holding] = field(default_factory=dict)
     """By uid. What they hold of GPUs that are gone stands here too, and counts again once such a GPU is back."""
     topology: Topology | None = None
     """By positions in `gpus`; None: the agent did not tell."""
 
     @classmethod
-    def of(cls, node: GPUNode, annotations: Mapping[str, str], pods: Mapping[str, Holding]) -> Self:
-        """The node that a GPUNode and the annotations of its Node describe, with these pods on it."""
+    def of(
+        cls,
+        node: GPUNode,
+        annotations: Mapping[str, str],
+        pods: Mapping[str, Holding],
+        others: Holding | None = None,
+    ) -> Self:
+        """The node that a GPUNode and the annotations of its Node describe, with these pods on it.
+
+        `others`: what those hold that are known by their devices only.
+        """
         status = node.status
         if status.fractions is None:
             return cls(name=node.name, pods=pods)
@@ -45,7 +54,7 @@ class NodeState:
                 condition.type == AGENT_READY and condition.status == "True" for condition in status.conditions
             ),
             gpus=gpus,
-            uses=tuple(_use_of(gpu, pods) for gpu in gpus),
+            uses=tuple(_use_of(gpu, (*pods.values(), others or {})) for gpu in gpus),
             pods=pods,
             topology=read_topology(status.devices, gpus),
         )
@@ -71,9 +80,9 @@ class NodeState:
         return replace(self, uses=uses, pods={other: held for other, held in self.pods.items() if other != uid})
 
 
-def _use_of(gpu: GPU, pods: Mapping[str, Holding]) -> Use:
+def _use_of(gpu: GPU, holdings: Iterable[Holding]) -> Use:
     use = UNUSED
-    for holding in pods.values():
+    for holding in holdings:
         if gpu.uuid in holding:
             use = use.plus(holding[gpu.uuid])
     return use

@@ -21,7 +21,7 @@ from gpushare.placement.nodes import NodeState
 from gpushare.placement.quotas import FREE, Charge
 from gpushare.placement.shapes import Kind
 from gpushare.scheduler.flights import Flights, Ticket
-from gpushare.scheduler.pods import Grants, SeenPod, correct, read_allocations, read_whole
+from gpushare.scheduler.pods import Grants, SeenPod, correct, read_allocations, read_others, read_whole
 
 _ENDED: Final = 10_000
 """Uids that are remembered after their pods' end: more than end while all pods of a large cluster are listed."""
@@ -119,7 +119,7 @@ class Books:
         for placed in judged:
             self._keep(placed)
         holdings = {placed.uid: placed.holding for placed in judged}
-        state = NodeState.of(gpu_node, self._annotations.get(name, {}), holdings)
+        state = NodeState.of(gpu_node, self._annotations.get(name, {}), holdings, read_others(status))
         if status.applied_revision != (gpu_node.config.revision if gpu_node.config else None):
             # Between two configurations: what the status shows may be over before a pod has come.
             state = replace(state, is_ready=False)

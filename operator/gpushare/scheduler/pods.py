@@ -11,11 +11,14 @@ from gpushare import names
 from gpushare.domain.fractions import Decision, Grant
 from gpushare.domain.gpunode import GPUNodeStatus
 from gpushare.domain.manifests import Manifest
+from gpushare.placement.gpus import Holding, Use
 from gpushare.placement.shapes import WHOLE, Kind, kinds_of
+from gpushare.sharing.fractions import REQUESTED
 
 BOUND: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that hold something: one that ends leaves the watch as if it were deleted. Its deletion mark
 changes nothing, as its containers run on."""
+_FOLLOWED: Final = frozenset(REQUESTED.values())
 Grants = Mapping[str, tuple[Grant, ...]]
 """By name of the container."""
 
@@ -124,6 +127,20 @@ def read_whole(status: GPUNodeStatus) -> dict[str, Grants]:
             grant = Grant(uuids[held.gpu_index], 0, WHOLE)
             containers[held.container] = (*containers.get(held.container, ()), grant)
     return dict(found)
+
+
+def read_others(status: GPUNodeStatus) -> Holding:
+    """Whole GPUs of pods that nobody here follows: they ask for shares by a name of their own, or for MIG instances.
+
+    Those who ask for what fractions are counted by are in the watch, and so not among them, whether the agent names their uid
+    yet or not.
+    """
+    uuids = {int(device["index"]): str(device["uuid"]) for device in status.devices}
+    return {
+        uuids[held.gpu_index]: Use(cores=WHOLE, slots=1, alone=1)
+        for held in status.allocations
+        if not held.pod_uid and held.resource not in _FOLLOWED and held.gpu_index in uuids
+    }
 
 
 def correct(decided: Grants, actual: Grants) -> Grants:

@@ -188,6 +188,22 @@ def test_what_the_kubelet_chose_keeps_its_limits() -> None:
     assert correct(decided, {"a": (Grant("GPU-7", 0, 0),)})["a"] == (Grant("GPU-7", 100, 10, 2),)
 
 
+def test_those_who_are_known_from_the_agent_alone() -> None:
+    """A GPU that is held by a name of its own is nobody else's; a pod that is followed counts as it was decided, named or not."""
+    body = gpu_node("n1", 3)
+    body["status"]["allocations"] = [
+        {"index": index, "containers": [{"namespace": "ns", "pod": name, "container": "main", "resource": resource}]}
+        for index, (name, resource) in enumerate((("old", "nvidia.com/gpu.shared"), ("a", "nvidia.com/gpu")))
+    ]
+    books = new_books()
+    books.see_pod(seen("a", "n1", 1000, gpu=1))
+    books.see_gpu_node(GPUNode.from_json(body))
+
+    assert [(use.alone, use.memory_mib) for use in books.nodes["n1"].uses] == [(1, 0), (0, 1000), (0, 0)]
+    books.drop_pod("a")
+    assert [use.alone for use in books.nodes["n1"].uses] == [1, 0, 0]
+
+
 def test_little_is_kept_of_pods() -> None:
     """What asks for no GPU is not kept at all; of the others, what the books need."""
     assert trim(pod("a", {"name": "main"}), {"nvidia.com/gpu"}) is None
