@@ -43,7 +43,7 @@ async def is_trusted(person: Person) -> bool:
     return "caBundle" in found["webhooks"][0]["clientConfig"] and conditions.get("Ready") == "True"
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_refused_when_applied(person: Person) -> None:
     """What the policy names is judged at once; what nobody uses is not, unless its label says what it is for."""
     await person.until(lambda: is_trusted(person))
@@ -77,7 +77,7 @@ async def test_refused_when_applied(person: Person) -> None:
     assert (await person.kubectl("apply", "-f", "-", typed=labelled)).returncode != 0
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_nobody_answers(person: Person) -> None:
     """Without a controller everything is let through, and the certificate is kept for the next one."""
     await person.until(lambda: is_trusted(person))

@@ -91,7 +91,7 @@ async def test_overlay(person: Person, tmp_path: Path) -> None:
     assert container["image"] == env[names.ENV_DEVICE_PLUGIN_IMAGE] == IMAGE
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_from_apply_to_delete(person: Person) -> None:
     """It shares GPUs; applied again it is fine; and in the end only CRDs, namespace and what people made are left."""
     for expected in ("serverside-applied", "serverside-applied"):

@@ -51,7 +51,7 @@ def rights_used(monkeypatch: pytest.MonkeyPatch) -> set[Right]:
     return used
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_from_install_to_uninstall(person: Person, rights_used: set[Right], tmp_path: Path) -> None:
     """It shares GPUs; another chart version restarts nothing; and in the end it is as if it had never been there."""
     await person.cluster.create(SERVICE_MONITORS)

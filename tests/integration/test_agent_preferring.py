@@ -45,7 +45,7 @@ async def preferred(node: Machine, available: Sequence[int], size: int, *require
 
 async def until_preferred(node: Machine, expected: list[int], available: Sequence[int], size: int) -> None:
     """Waits: links are read after the first list, and again when GPUs come and go."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await preferred(node, available, size) != expected:  # noqa: ASYNC110 - only asking shows what it knows
             await asyncio.sleep(0.02)
 
@@ -82,7 +82,7 @@ async def test_shares(node: Machine) -> None:
         await node.kubelet.until(lambda: node.kubelet.total(GPU) == 16)
         uuids = node.uuids()
         request = PreferenceRequest(available=tuple(node.kubelet.ids(GPU)), size=2)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 (found,) = await asyncio.to_thread(node.kubelet.clients[GPU].preferred, [request])
                 if found == (f"{uuids[0]}::0", f"{uuids[3]}::0"):

@@ -328,10 +328,10 @@ async def fetched(url: str) -> str:
     """What is there, once somebody listens."""
 
     def fetch() -> str:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=30) as answer:
             return str(answer.read().decode())
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while True:
             try:
                 return await asyncio.to_thread(fetch)

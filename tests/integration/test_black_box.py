@@ -171,7 +171,7 @@ async def test_08_two_policies(cluster: GpuCluster) -> None:
     await cluster.until("the second acts", took_over)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_08_a_successor_without_a_spec() -> None:
     """The agents went with the policy that owned them: policy and node say so, and with a spec they come back."""
     async with Sandbox(Options(nodes=1)) as sandbox:
@@ -192,7 +192,7 @@ async def test_08_a_successor_without_a_spec() -> None:
 async def until_told(
     sandbox: Sandbox, kind: manifests.Kind, name: str, condition: str, status: str, *, saying: str = ""
 ) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while True:
             found = await sandbox.cluster.get(kind, name) or {}
             for told in found.get("status", {}).get("conditions", ()):
@@ -309,7 +309,7 @@ async def create_config(sandbox: Sandbox, **data: str) -> None:
 
 
 async def until_node(sandbox: Sandbox, *, capacity: str, replicas: str) -> Manifest:
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(120):
         while True:
             node = await sandbox.cluster.get(manifests.NODE, "gpu01") or {}
             shown = (
@@ -321,7 +321,7 @@ async def until_node(sandbox: Sandbox, *, capacity: str, replicas: str) -> Manif
             await asyncio.sleep(0.1)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_sharing_scenario() -> None:
     """Replicas 10 by a JSON patch that adds the configuration: five pods run on one GPU, and the labels say so."""
     async with Sandbox(Options(nodes=1)) as sandbox:
@@ -342,7 +342,7 @@ async def test_sharing_scenario() -> None:
             "spec": {"replicas": 5, "selector": {"matchLabels": {"app": "five"}}, "template": template},
         }  # fmt: skip
         await sandbox.cluster.create(deployment)
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(120):
             while True:
                 found = await sandbox.cluster.get(manifests.DEPLOYMENT, "five", "default") or {}
                 if found.get("status", {}).get("availableReplicas") == 5:

@@ -13,7 +13,7 @@ from gpushare import names
 from gpushare.domain import manifests
 from gpushare.sandbox.app import Options, Sandbox
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 NAMESPACE = "gpu-operator"
 
 

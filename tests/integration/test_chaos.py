@@ -155,7 +155,7 @@ async def controller(cluster: GpuCluster, folder: Path) -> AsyncIterator[asyncio
             await process.wait()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_last_state_counts(cluster: GpuCluster, tmp_path: Path) -> None:
     """Two hundred changes, a dozen sudden ends at any moment; after quiet, every node is what the last state says."""
     dice = random.Random(random.random())  # the seed that pytest shows repeats it

@@ -170,7 +170,7 @@ def _decision_of(found: Manifest) -> dict[str, tuple[Any, ...]]:
     return dict(Decision.from_annotation(text).containers)
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 async def test_a_mixture() -> None:
     """None is left waiting that fits, nobody has more than there is, and only a kubelet without its agent refuses pods."""
     async with Sandbox(Options(nodes=NODES + 1)) as sandbox:

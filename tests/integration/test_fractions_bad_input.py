@@ -23,11 +23,11 @@ from support.schedulers import pod
 
 KUBECTL = find_kubectl("1.35", "1.36")
 HAMI_NODE, ALIYUN_NODE = "gpu01", "gpu02"
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 SCHEDULER = ("-n", NAMESPACE, f"deployment/{names.SCHEDULER}")
 pytestmark = [
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
 ]
 
 
@@ -78,7 +78,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         shell.type("label", "node", ALIYUN_NODE, f"{names.LABEL_ACK_SCHEDULE}=cgpu")
         for node, dialect in ((HAMI_NODE, "hami"), (ALIYUN_NODE, "aliyun")):
             shell.until(dialect, "get", "gpunode", node, "-o", "jsonpath={.status.fractions.dialect}")
-        shell.type("rollout", "status", *SCHEDULER, "--timeout=60s")
+        shell.type("rollout", "status", *SCHEDULER, "--timeout=120s")
         yield shell
 
 
@@ -179,7 +179,7 @@ def test_scheduler_is_away(shell: Shell) -> None:
     shell.until("Running", "get", "pod", "plain")
 
     shell.type("scale", *SCHEDULER, "--replicas=1")
-    shell.type("rollout", "status", *SCHEDULER, "--timeout=60s")
+    shell.type("rollout", "status", *SCHEDULER, "--timeout=120s")
     shell.until("pod/new created", "create", "-f", "-", sent=_small("new"))
     shell.until("Running", "get", "pod", "new")
     shell.type("delete", "pod", "waiting", "new", "plain")
@@ -203,7 +203,7 @@ def test_expired_certificate(shell: Shell) -> None:
     assert code == 0, shown
 
     shell.type("rollout", "restart", *SCHEDULER)
-    shell.type("rollout", "status", *SCHEDULER, "--timeout=60s")
+    shell.type("rollout", "status", *SCHEDULER, "--timeout=120s")
 
     shell.until("pod/trusting created", "create", "-f", "-", sent=_small("trusting"))
     shell.until("Running", "get", "pod", "trusting")

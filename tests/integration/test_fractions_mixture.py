@@ -186,7 +186,7 @@ async def offers(sandbox: Sandbox) -> None:
         assert allocatable.get(names.RESOURCE_ALIYUN_MEM) == units, (name, allocatable)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 async def test_mixture(sandbox: Sandbox) -> None:
     """Owners have all their pods in the end; the only ones that failed are those that a kubelet failed in a restart."""
     dice = random.Random(random.random())  # the seed that pytest shows repeats it

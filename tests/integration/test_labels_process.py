@@ -24,7 +24,7 @@ from support.nvml_library import LIBRARY, Stub, build_library, write_stub
 T4S = "gpus 4 T4\n"
 SHARED = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: %d}]}}\n"
 COUNT, REPLICAS, TIMESTAMP = "nvidia.com/gpu.count", "nvidia.com/gpu.replicas", "nvidia.com/gfd.timestamp"
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 FILE = "--use-node-feature-api=false"
 
 

@@ -21,7 +21,7 @@ NAMESPACE = "gpu-operator"
 POLICY = "cluster-policy"
 MAP = "sharing"
 DAEMONS = f"app={names.DAEMONSET_MPS}"
-PATIENCE = 30.0
+PATIENCE = 120.0
 UNSHARED = {"replicas": "1", "strategy": "none", "capable": "false"}
 
 
@@ -90,7 +90,7 @@ async def cluster() -> AsyncIterator[Cluster]:
         yield made
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_there_and_back(cluster: Cluster) -> None:
     """To MPS, to other shares, to time slicing, to none: list, labels, product and policy follow; the other node does not."""
     await cluster.label("gpu01", "mps")

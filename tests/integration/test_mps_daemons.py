@@ -11,11 +11,11 @@ import pytest
 
 from gpushare.host import processes
 from gpushare.host.files import HostFiles
-from gpushare.host.mps import CONTROL, MpsMachine
+from gpushare.host.mps import CONTROL, MpsMachine, Patience
 from gpushare.host.remembering import ValueFile
 from gpushare.mps.daemons import SILENCES, Begun, Daemons
 from gpushare.sharing.mps import MemoryLimit, MpsDaemon
-from support.mps_nodes import GPU, PATIENCE
+from support.mps_nodes import GPU, HURRY, PATIENCE
 from support.mps_programs import MpsPrograms, daemon_pid, kill_daemon
 
 LOG = logging.getLogger("test")
@@ -38,8 +38,8 @@ class Site:
         self.root = root
         self.programs = MpsPrograms(root / "bin")
 
-    def process(self) -> Daemons:
-        machine = MpsMachine(HostFiles(self.root), self.programs.environ, "/driver-root", LOG, PATIENCE)
+    def process(self, patience: Patience = PATIENCE) -> Daemons:
+        machine = MpsMachine(HostFiles(self.root), self.programs.environ, "/driver-root", LOG, patience)
         return Daemons(machine, self.memory, LOG)
 
     @property
@@ -233,7 +233,7 @@ async def test_gpu_that_is_gone(site: Site) -> None:
 
 async def test_does_not_quit(site: Site) -> None:
     """The new one comes once the old one is gone, if it has to be killed for it."""
-    daemons = site.process()
+    daemons = site.process(HURRY)
     await apply(daemons, QUARTERS)
     pid = daemon_pid(site.root, GPU)
     assert pid is not None
@@ -247,7 +247,7 @@ async def test_does_not_quit(site: Site) -> None:
 
 async def test_cannot_be_ended(site: Site) -> None:
     """It is reported, the new one waits, and the GPUs are given back in the end all the same."""
-    daemons = site.process()
+    daemons = site.process(HURRY)
     await apply(daemons, QUARTERS)
     pid = daemon_pid(site.root, GPU)
     assert pid is not None
@@ -279,7 +279,7 @@ async def test_look(site: Site) -> None:
 
 async def test_slow_is_not_dead(site: Site) -> None:
     """Only who is silent again and again is given up: a restart ends all clients."""
-    daemons = site.process()
+    daemons = site.process(HURRY)
     await apply(daemons, QUARTERS)
     site.programs.now("hangs")
     for _ in range(SILENCES - 1):

@@ -102,7 +102,7 @@ async def test_answers_over_http(node: MpsNode) -> None:
 
 
 async def until_it_says(get: Callable[[str], Awaitable[str]], beginning: str) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (await get("/readyz")).startswith(beginning):  # noqa: ASYNC110 - HTTP has no event
             await asyncio.sleep(0.05)
 

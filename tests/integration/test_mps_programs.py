@@ -13,10 +13,10 @@ from gpushare.errors import ProgramFailed
 from gpushare.host import processes
 from gpushare.host.files import HostFiles
 from gpushare.host.mps import CONTROL, MpsMachine, Patience
+from support.mps_nodes import HURRY, PATIENCE
 from support.mps_programs import MpsPrograms, daemon_pid, kill_daemon
 
 GPU = "nvidia.com/gpu"
-QUICK = Patience(ask=0.5, tell=5, quit=0.5, force=0.5, end=0.5)
 
 
 @pytest.fixture
@@ -26,9 +26,12 @@ def programs(tmp_path: Path) -> MpsPrograms:
 
 @pytest.fixture
 async def machine(tmp_path: Path, programs: MpsPrograms) -> AsyncIterator[MpsMachine]:
-    made = MpsMachine(HostFiles(tmp_path), programs.environ, "/driver-root", logging.getLogger("mps"), QUICK)
-    yield made
+    yield machine_of(tmp_path, programs, PATIENCE)
     kill_daemon(tmp_path, GPU)
+
+
+def machine_of(root: Path, programs: MpsPrograms, patience: Patience) -> MpsMachine:
+    return MpsMachine(HostFiles(root), programs.environ, "/driver-root", logging.getLogger("mps"), patience)
 
 
 async def test_start(tmp_path: Path, machine: MpsMachine, programs: MpsPrograms) -> None:
@@ -117,7 +120,7 @@ async def test_does_not_quit(
     assert pid is not None
     programs.now("stubborn")
 
-    await machine.quit(GPU)
+    await machine_of(tmp_path, programs, HURRY).quit(GPU)
 
     assert not processes.is_alive(pid, CONTROL)
     assert programs.told == ["quit", "quit -t 1"]
@@ -133,7 +136,7 @@ async def test_cannot_be_ended(tmp_path: Path, machine: MpsMachine, programs: Mp
     (tmp_path / "mps" / GPU / "pipe/nvidia-cuda-mps-control.pid").write_text(f"{os.getpid()}\n")
 
     with pytest.raises(ProgramFailed, match="does not quit, and nothing says which process it is"):
-        await machine.quit(GPU)
+        await machine_of(tmp_path, programs, HURRY).quit(GPU)
 
     assert processes.is_alive(pid, CONTROL)
     processes.kill(pid)

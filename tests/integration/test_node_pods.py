@@ -149,7 +149,7 @@ async def test_config_map_changes(nodes: Nodes, programs: Programs) -> None:
     )
     folder = (await programs.calls.get()).root / "etc/app"
     await nodes.cluster.patch(manifests.CONFIG_MAP, "settings", {"data": {"a": None, "b": "2"}}, "default")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while {path.name: path.read_text() for path in folder.iterdir()} != {"b": "2"}:  # noqa: ASYNC110 - files
             await asyncio.sleep(0.02)
     await nodes.cluster.delete(manifests.CONFIG_MAP, "settings", "default")

@@ -18,7 +18,7 @@ from gpushare.kube.credentials import from_kubeconfig
 from gpushare.kube.lean import LeanCluster
 from support import commands
 
-PATIENCE = 40.0
+PATIENCE = 120.0
 NAMESPACE = "gpu-operator"
 POLICY = "cluster-policy"
 SLICED = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: %d}]}}"

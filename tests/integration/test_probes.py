@@ -15,7 +15,7 @@ from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.app import Options, Sandbox
 from gpushare.sandbox.installing import NAMESPACE
 
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 120.0
 CONTROLLER_PORT = 8080
 
 
@@ -44,7 +44,7 @@ def is_ready(pod: Manifest) -> bool:
     return any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", ()))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("host_network", [False, True], ids=["pod network", "host network"])
 async def test_all_on_one_port(host_network: bool) -> None:
     """Agents of all nodes run in one process, serve the same port, and are ready because they answer there."""
@@ -72,7 +72,7 @@ async def test_all_on_one_port(host_network: bool) -> None:
         assert "200 OK" in await ask(controller, CONTROLLER_PORT, "/healthz")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_driver_goes() -> None:
     """Without a driver an agent is not ready, and everybody reads why: on the policy, the GPUNode and the Node."""
     async with Sandbox(Options(nodes=1)) as sandbox:

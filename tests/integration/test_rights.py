@@ -23,7 +23,7 @@ from support.snapshots import NOW, SETTINGS, snapshot, time_slicing
 NAMESPACE = SETTINGS.namespace
 CONTROLLER = f"system:serviceaccount:{NAMESPACE}:{names.CONTROLLER}"
 AGENT = f"system:serviceaccount:{NAMESPACE}:{names.SERVICE_ACCOUNT_DEVICE_PLUGIN}"
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 
 Right = tuple[str, str, str]
 """Group, resource and verb."""
@@ -125,7 +125,7 @@ class Person:
         await self.until_gone(manifests.POD, before, NAMESPACE)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_rights_are_used(requests: Requests) -> None:
     """From the first policy to the last: whatever is granted is asked for, and whatever is asked for is granted."""
     async with Sandbox(Options(nodes=1)) as sandbox:

@@ -19,7 +19,7 @@ from support.releases import Person as Administrator
 from support.snapshots import time_slicing
 
 NAMESPACE = "gpu-operator"
-PATIENCE = 40.0
+PATIENCE = 120.0
 CONTROLLER = "deployment/gpu-sharing-operator"
 TOO_MANY = time_slicing(4).replace("replicas: 4", "replicas: 4\n      devices: [9]\n      rename: nvidia.com/few")
 """No node has a GPU with the index 9."""
@@ -95,7 +95,7 @@ async def person() -> AsyncIterator[Person]:
         yield person
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_canary(person: Person) -> None:
     """What the canary refuses reaches nobody; once it has applied what is corrected, the others follow."""
     await person.brake(ROLLOUT_CANARY="pool=canary")
@@ -111,7 +111,7 @@ async def test_canary(person: Person) -> None:
     await person.until_shares(gpu01="16", gpu02="16", gpu03="16")
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_preview(person: Person, tmp_path: Path) -> None:
     """`gpushare plan` tells the steps before, as the controller that runs there takes them, and where they end."""
     await person.brake(ROLLOUT_CANARY="pool=canary")
@@ -127,7 +127,7 @@ async def test_preview(person: Person, tmp_path: Path) -> None:
         assert (done.returncode, said in done.stdout) == (code, True), done.stdout
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_canary_that_is_away(person: Person) -> None:
     """While a canary cannot tell, the others wait, and the policy says for whom; who takes its label away goes on."""
     await person.brake(ROLLOUT_CANARY="pool=canary")
@@ -144,7 +144,7 @@ async def test_canary_that_is_away(person: Person) -> None:
     await person.until_shares(gpu02="16", gpu03="16")
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_stop_on_refusal(person: Person) -> None:
     """The first that refuses is the last that is asked, and the preview says so before."""
     await person.brake(ROLLOUT_STOP_ON_REFUSAL="true")
@@ -164,7 +164,7 @@ def pod(number: int) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"user-{number}"}, "spec": spec}
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_shrinking(person: Person) -> None:
     """A node that refuses to shrink is named on the policy with the pods, and follows when enough of them are gone."""
     pods = [pod(number) for number in range(6)]
@@ -186,7 +186,7 @@ async def test_shrinking(person: Person) -> None:
     await person.until_said("applied on 3 of 3 GPU nodes: any")
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_capacity(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Node that goes on showing something else is named with both numbers, on policy, GPUNode and in an Event."""
     monkeypatch.setattr(capacity, "GRACE", timedelta(seconds=2))
@@ -204,7 +204,7 @@ async def test_capacity(person: Person, monkeypatch: pytest.MonkeyPatch) -> None
     assert "CapacityShown" not in await person.typed("get", "gpunode", "gpu02", "-o", "yaml")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_the_next_policy(person: Person) -> None:
     """A policy that is deleted for the next one, and orphans what it had, takes no agent with it."""
     policy = json.loads(await person.typed("get", "clusterpolicy", "cluster-policy", "-o", "json"))
@@ -214,9 +214,9 @@ async def test_the_next_policy(person: Person) -> None:
 
     await person.typed("delete", "clusterpolicy", "cluster-policy", "--cascade=orphan")
 
-    await person.typed("wait", "clusterpolicy", "next-policy", "--for=jsonpath={.status.state}=ready", "--timeout=40s")
+    await person.typed("wait", "clusterpolicy", "next-policy", "--for=jsonpath={.status.state}=ready", "--timeout=120s")
     owner = "{.metadata.ownerReferences[*].name}"
     agents = "daemonset/nvidia-device-plugin-daemonset"
-    await person.typed("wait", agents, f"--for=jsonpath={owner}=next-policy", "--timeout=40s")
+    await person.typed("wait", agents, f"--for=jsonpath={owner}=next-policy", "--timeout=120s")
     assert await person.pods() == pods
     assert await person.shown() == {"gpu01": "8", "gpu02": "8", "gpu03": "8"}

@@ -28,7 +28,7 @@ from support.schedulers import free_port, gpu_node, pod
 
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{names.SCHEDULER}"
 GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 
 
 class Running:

@@ -172,7 +172,7 @@ async def test_before_everything_was_read(fractions: Fractions) -> None:
     fractions.cluster.list = slow  # type: ignore[method-assign, assignment]
     async with asyncio.TaskGroup() as group:
         starting = group.create_task(_filter_at_start(fractions))
-        await asyncio.wait_for(reached.wait(), 10)
+        await asyncio.wait_for(reached.wait(), 60)
         replica = fractions.replicas["one"]
         await replica.until(lambda: replica.scheduler._following.missing == ("pods",))
         assert replica.scheduler._monitoring.why_not_ready() == "not everything has been seen yet of pods"

@@ -27,7 +27,7 @@ def short_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("words", [("--tour",), ("--tour", "fractions")], ids=["sharing", "fractions"])
 def test_tour(words: tuple[str, ...]) -> None:
     """Every step goes as it should, and says so."""

@@ -17,7 +17,7 @@ from gpushare.sandbox.tour import engine
 EXAMPLE = data.path_of("examples") / "06-without-the-operator"
 NAMESPACE = "kube-system"
 NODE = "gpu01"
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 class Cluster:

@@ -26,7 +26,7 @@ from support.agents import GPU, Machine
 from support.bound_pods import asking
 
 NODE: Final = "gpu01"
-WAIT_SECONDS: Final = 15.0
+WAIT_SECONDS: Final = 60.0
 HAMI: Final = "gpushare: {fractions: hami}\n"
 ALIYUN: Final = "gpushare: {fractions: aliyun}\n"
 _ACCOUNT = "system:serviceaccount:gpu-operator:nvidia-device-plugin"

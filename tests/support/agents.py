@@ -22,7 +22,7 @@ from support.kubelets import Kubelet
 GPU = "nvidia.com/gpu"
 SHARED = "nvidia.com/gpu.shared"
 T4S: Mapping[str, Any] = {"gpus": [{"model": "Tesla-T4", "count": 4}]}
-STOP_SECONDS = 10.0
+STOP_SECONDS = 60.0
 
 
 def time_slicing(replicas: int, *, more: str = "") -> str:

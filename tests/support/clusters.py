@@ -25,7 +25,7 @@ from gpushare.sandbox.apiserver.server import ApiServer, Settings
 NAMESPACE = "gpu-operator"
 IMAGE = "registry.example/gpu-sharing-operator:test"
 POLICY = "cluster-policy"
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 _ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{names.CONTROLLER}"
 _GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
 REQUIRED = (

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-COMMAND_SECONDS = 30
+COMMAND_SECONDS = 120
 LINES, WIDTH = 200, 600
 """How much of an answer is compared."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpushare.kubelet.server import PluginClient, RegistrationServer
 from gpushare.kubelet.values import CallFailed, Device, Registration
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 60.0
 
 
 class Kubelet:

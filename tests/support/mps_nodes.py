@@ -19,8 +19,11 @@ from support.mps_programs import MpsPrograms, daemon_pid
 
 GPU = "nvidia.com/gpu"
 QUICK = Pace(first_answers=0.5, look=0.1, retry=0.05, longest_retry=0.1, relay=0.05)
-PATIENCE = Patience(ask=0.5, tell=5, quit=0.5, force=0.5, end=0.5)
-WAIT_SECONDS = 15.0
+PATIENCE = Patience(ask=30, tell=30, quit=30, force=30, end=30)
+"""Longer than any program takes on a machine that has other things to do."""
+HURRY = Patience(ask=1.5, tell=30, quit=1.5, force=1.5, end=1.5)
+"""For programs that hang: each of these is waited for to its end."""
+WAIT_SECONDS = 60.0
 CONFIG_FILE = ("--config-file", "/config.yaml")
 
 

@@ -17,7 +17,7 @@ from gpushare.sandbox.app import Options, Sandbox
 from support import helm
 from support.kubectl_suites import find_kubectl
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 
 
 class Person:

@@ -32,7 +32,7 @@ from gpushare.sandbox.node.specs import Endpoint, NodeSpec, Pace, Program
 from gpushare.sharing.responses import ContainerAnswer, RequestRefused
 
 LOG = logging.getLogger(__name__)
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 QUICK = Pace(lease=5.0, settle=0.01, run=0.05, retry=0.05, refresh=0.05, back_off=0.05, back_off_most=0.2, probe=0.01)
 
 

@@ -34,7 +34,7 @@ KUBECTL = kubectl_suites.find_kubectl("1.36", "1.37")
 """The recorded answers are those of kubectl 1.36; 1.37 prints the same."""
 
 pytestmark = [
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl 1.36 or 1.37; set KUBECTL"),
 ]
 
