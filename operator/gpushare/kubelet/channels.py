@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
+import grpc.experimental
 
 from gpushare.kubelet.values import CallFailed
 
@@ -20,6 +21,8 @@ def connect(socket: Path) -> grpc.Channel:
             ("grpc.use_local_subchannel_pool", 1),
             # A proxy of the environment is for HTTP, never for a socket of this machine.
             ("grpc.enable_http_proxy", 0),
+            # Whoever waits for a stream reads it: else a thread stands in between, and both wake ten times a second.
+            (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
         ),
     )
 
