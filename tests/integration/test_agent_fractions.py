@@ -10,7 +10,7 @@ import pytest
 
 from gpushare import names
 from gpushare.agent import devices, holding
-from gpushare.agent.fractions import running
+from gpushare.agent.fractions import answering, running
 from gpushare.domain import manifests
 from gpushare.domain.fractions import Decision, Dialect, Grant
 from gpushare.kubelet.values import CallFailed
@@ -157,6 +157,37 @@ async def test_agent_restarts_between_binding_and_allocate(cluster: AgentCluster
 
     assert answer.envs["NVIDIA_VISIBLE_DEVICES"] == gpus[1]
     assert held_by(status) == {first: [(0, "main", 3000, 0)], second: [(1, "main", 3000, 0)]}
+
+
+async def test_agent_starts_before_the_kubelet_tells_who_holds_what(
+    cluster: AgentCluster, node: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile nobody is let in, and what was reported stays; a pod that has its GPU is never taken for its twin."""
+    monkeypatch.setattr(holding, "AGAIN_SECONDS", 0.05)
+    await cluster.assign(HAMI)
+    gpus = node.uuids()
+    async with cluster.agent():
+        await cluster.is_serving(HAMI, gpu=40)
+        first = await cluster.bind("a", {"main": (Grant(gpus[0], 3000),)})
+        second = await cluster.bind("b", {"main": (Grant(gpus[1], 3000),)})
+        await cluster.let_in("a", "main", 1)
+        before = await cluster.until(held_by)
+    node.hide_holders()
+    await cluster.assign(f"{HAMI}# again\n")
+    async with cluster.agent():
+        status = await cluster.is_serving(f"{HAMI}# again\n", gpu=40)
+        await node.kubelet.until(lambda: node.kubelet.registered().count(GPU) == 2)
+        monkeypatch.setattr(answering, "PATIENCE_SECONDS", 0.05)
+        with pytest.raises(CallFailed, match="the kubelet does not tell who holds which devices"):
+            await cluster.let_in("b", "main", 1)
+        monkeypatch.setattr(answering, "PATIENCE_SECONDS", 8.0)
+        node.tell_holders()
+        answer = await cluster.let_in("b", "main", 1)
+        after = await cluster.until(lambda status: len(held_by(status)) == 2)
+
+    assert held_by(status) == held_by(before) == {first: [(0, "main", 3000, 0)]}
+    assert answer.envs["NVIDIA_VISIBLE_DEVICES"] == gpus[1]
+    assert held_by(after) == {first: [(0, "main", 3000, 0)], second: [(1, "main", 3000, 0)]}
 
 
 async def test_gpu_vanishes_between_decision_and_allocate(cluster: AgentCluster, node: Machine) -> None:

@@ -39,10 +39,17 @@ class Machine:
         self.nvml = SimulatedNvml.from_mapping(description, seed="node")
         self.holders: list[ContainerDevices] = []
         (root / "var/lib/kubelet/pod-resources").mkdir(parents=True)
-        self._pod_resources = PodResourcesServer(
-            root / "var/lib/kubelet/pod-resources/kubelet.sock", lambda: self.holders
-        )
+        self.tell_holders()
+
+    def tell_holders(self) -> None:
+        """The kubelet's pod resources answer, as at first."""
+        socket = self.root / "var/lib/kubelet/pod-resources/kubelet.sock"
+        self._pod_resources = PodResourcesServer(socket, lambda: self.holders)
         self._pod_resources.start()
+
+    def hide_holders(self) -> None:
+        """They do not, as while a kubelet starts."""
+        self._pod_resources.stop()
 
     def uuids(self) -> list[str]:
         self.nvml.start()
@@ -56,7 +63,7 @@ class Machine:
 
     def close(self) -> None:
         self.kubelet.stop()
-        self._pod_resources.stop()
+        self.hide_holders()
 
     @contextlib.asynccontextmanager
     async def agent(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpushare.agent import allocations
 from gpushare.agent.deciding import Decision
 from gpushare.domain.devices import Inventory
-from gpushare.domain.gpunode import ResourceStatus
+from gpushare.domain.gpunode import ContainerAllocation, ResourceStatus
 from gpushare.domain.pools import Pool
 from gpushare.domain.troubles import Trouble
 from gpushare.errors import Problem
@@ -54,6 +54,8 @@ class Facts:
     waiting: Mapping[str, str] = field(default_factory=dict)
     """Why the shares of a resource are not offered while its MPS daemon does not run; empty where it does."""
     holders: Sequence[ContainerDevices] = ()
+    reported: Sequence[ContainerAllocation] | None = None
+    """Who held what by the last report of an agent before this one; None: the kubelet has told since."""
     labels: Mapping[str, str] = field(default_factory=dict)
     troubles: Sequence[Trouble] = ()
     """What is wrong with devices; their health says so too, without the causes."""

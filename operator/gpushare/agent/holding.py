@@ -26,9 +26,11 @@ class HolderWatch:
     def __init__(
         self, socket: Path, executor: Executor, *, on_read: Callable[[], None], on_change: Callable[[], None]
     ) -> None:
-        """Calls `on_read` after each reading, and `on_change` after one that was different from the last."""
+        """Calls `on_read` after each reading, and `on_change` after the first answer and each one that differs from the last."""
         self.holders: Sequence[ContainerDevices] = ()
         """In order of namespace, pod and container."""
+        self.is_known = False
+        """Whether `holders` is what the kubelet has told, be it a while ago; else nobody knows, which is not nobody."""
         self.is_current = False
         """Whether the kubelet answered when it was last asked."""
         self.awaits_more: Callable[[], bool] | None = None
@@ -41,6 +43,8 @@ class HolderWatch:
         self._loop = asyncio.get_running_loop()
         self._allocated = asyncio.Event()
         self._is_told = False
+        self._told: Sequence[ContainerDevices] | None = None
+        """As the kubelet told last; None: it has not answered yet."""
 
     def see_allocate(self) -> None:
         """Something was given out just now. Called in threads of plugin servers.
@@ -54,10 +58,11 @@ class HolderWatch:
     async def run(self) -> None:
         """Reads after each Allocate and now and then, for ever; ends by being cancelled."""
         while True:
-            before = self.holders
+            before = self.holders if self.is_known else None
             self.holders = await self.read()
+            self.is_known = self._told is not None
             self._on_read()
-            if self.holders != before:
+            if self._told is not None and self.holders != before:
                 self._on_change()
             if self.awaits_more is None:
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -78,5 +83,12 @@ class HolderWatch:
             self.is_current = False
             found = await self._loop.run_in_executor(self._executor, read_holders, self._socket)
             self.is_current = True
-            return tuple(sorted(found, key=lambda holder: (holder.namespace, holder.pod, holder.container)))
-        return self.holders
+            self._told = tuple(sorted(found, key=lambda holder: (holder.namespace, holder.pod, holder.container)))
+        return self._told or ()
+
+    async def until_known(self) -> None:
+        """Returns once the kubelet has answered; it may be starting just as the agent is."""
+        while self._told is None:
+            await self.read()
+            if self._told is None:
+                await asyncio.sleep(AGAIN_SECONDS)

@@ -33,7 +33,9 @@ def build_status(facts: Facts) -> dict[str, Any]:
         *facts.link_problems,
     )
     cuda = inventory.cuda_version
-    held = allocations.build_allocations(facts.holders, facts.pools, inventory, facts.fractions)
+    held = facts.reported
+    if held is None:
+        held = allocations.build_allocations(facts.holders, facts.pools, inventory, facts.fractions)
     status: dict[str, Any] = {
         "summary": Summary(
             gpus=len(inventory.gpus),

@@ -260,7 +260,7 @@ class Agent:
             publisher.see(manifest)
             node = GPUNode.from_json(manifest) if manifest is not None else None
             if node is not None:
-                self._telling.know_labels(node.status.labels)
+                self._telling.know_before(node.status)
             if not self._options.config_file:
                 # None as well: it ends the wait of the start, and leaves in force what is.
                 self._assign(configuration.assignment_of(node) if node is not None else None)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpushare.agent.facts import Facts
     from gpushare.agent.fractions.running import Fractions
     from gpushare.agent.publishing import Publisher
+    from gpushare.domain.gpunode import GPUNodeStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +48,17 @@ class Telling:
         """What the last pass was about; a newer one may have come since."""
         self._labels: Mapping[str, str] = {}
         """As last known; they stay while the driver does not answer."""
+        self._before: GPUNodeStatus | None = None
+        """What an agent before this one has reported; None: not read yet."""
         self._reloads: Counter[str] = Counter()
         """Configurations by what became of them."""
 
-    def know_labels(self, labels: Mapping[str, str]) -> None:
-        """Labels that an agent before this one has reported: they hold until this one knows better."""
-        self._labels = self._labels or labels
+    def know_before(self, status: GPUNodeStatus) -> None:
+        """What an agent before this one has reported: labels and holders stay until this one knows better."""
+        if self._before is None:
+            self._before = status
+            self._labels = self._labels or status.labels
+            self.report()
 
     def tell(self, assignment: Assignment | None, before: Decision | None, decision: Decision) -> None:
         """A pass has ended: `decision` on `assignment` is carried out, where `before` was."""
@@ -89,6 +95,9 @@ class Telling:
             waiting=self._parts.mps.reasons,
             standings=self._parts.pools.standings,
             holders=self._parts.holders.holders,
+            reported=self._before.allocations
+            if self._before is not None and not self._parts.holders.is_known
+            else None,
             labels=self._labels,
             troubles=self._parts.devices.troubles,
             streams=self._parts.pools.streams,

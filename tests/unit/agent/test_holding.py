@@ -25,10 +25,15 @@ class Asked:
     def __init__(self, socket: Path, executor: ThreadPoolExecutor) -> None:
         self.times = 0
         self.holders: list[ContainerDevices] = []
-        self.server = PodResourcesServer(socket, self._answer)
+        self._socket = socket
+        self.serve()
         self.read = asyncio.Event()
         self.changes = 0
         self.watch = HolderWatch(socket, executor, on_read=self.read.set, on_change=self._change)
+
+    def serve(self) -> None:
+        self.server = PodResourcesServer(self._socket, self._answer)
+        self.server.start()
 
     def _answer(self) -> list[ContainerDevices]:
         self.times += 1
@@ -58,7 +63,6 @@ async def asked(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Asked]:
     monkeypatch.setattr(holding, "AFTER_ALLOCATE_SECONDS", 0.01)
     with tempfile.TemporaryDirectory(prefix="gs") as folder, ThreadPoolExecutor(2) as executor:
         made = Asked(Path(folder, "pods.sock"), executor)
-        made.server.start()
         yield made
         made.server.stop()
 
@@ -80,10 +84,10 @@ async def test_many_allocates_are_few_questions(asked: Asked) -> None:
 
 
 async def test_allocate_while_it_is_read(asked: Asked) -> None:
-    """It is told by the next reading; what is as before is no change."""
+    """It is told by the next reading; what is as before is no change, but that nobody holds anything is news at first."""
     async with asked.watching():
         await asked.next_reading()
-        assert asked.changes == 0
+        assert asked.changes == 1
         asked.holders = [holder("b"), holder("a")]
         asked.watch.see_allocate()
         await asked.next_reading()
@@ -91,7 +95,7 @@ async def test_allocate_while_it_is_read(asked: Asked) -> None:
         asked.watch.see_allocate()
         await asked.next_reading()
 
-    assert asked.changes == 1
+    assert asked.changes == 2
 
 
 async def test_kubelet_that_does_not_answer(asked: Asked) -> None:
@@ -106,6 +110,26 @@ async def test_kubelet_that_does_not_answer(asked: Asked) -> None:
 
     assert [found.pod for found in asked.watch.holders] == ["a"]
     assert not asked.watch.is_current
+
+
+async def test_kubelet_that_has_not_answered_yet(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That nobody knows who holds what is not that nobody holds anything; whoever waits for it hears of the first answer."""
+    monkeypatch.setattr(holding, "AGAIN_SECONDS", 0.01)
+    asked.server.stop()
+    async with asked.watching():
+        await asked.next_reading()
+        waiting = asyncio.create_task(asked.watch.until_known())
+        await asyncio.sleep(0)
+        assert (asked.watch.is_known, asked.changes, waiting.done()) == (False, 0, False)
+        asked.holders = [holder("a")]
+        asked.serve()
+        async with asyncio.timeout(5):
+            await waiting
+        asked.watch.see_allocate()
+        await asked.next_reading()
+
+    assert asked.watch.is_known
+    assert [found.pod for found in asked.watch.holders] == ["a"]
 
 
 async def test_asked_again_until_it_tells(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from gpushare.agent.facts import Facts
 from gpushare.agent.options import AgentOptions
 from gpushare.agent.reporting import build_status, truncated
 from gpushare.domain.devices import Inventory
-from gpushare.domain.gpunode import GPUNodeStatus
+from gpushare.domain.gpunode import ContainerAllocation, GPUNodeStatus
 from gpushare.errors import Problem
 from gpushare.host.files import HostFiles
 from gpushare.kubelet.lifecycle import Standing
@@ -59,6 +59,18 @@ def test_all_is_well(tmp_path: Path) -> None:
     assert read.resources[0].allocated == 1
     assert [(one.gpu_index, one.shares) for one in read.allocations] == [(1, (2,))]
     assert (read.labels, read.problems, read.cuda_version) == ({"a": "b"}, (), "12.4")
+
+
+def test_holders_are_not_known_yet(tmp_path: Path) -> None:
+    """What an agent before this one has reported of them stays as it is."""
+    reported = (
+        ContainerAllocation(
+            gpu_index=1, namespace="n", pod="p", container="c", resource=GPU, shares=(2,), pod_uid="u", memory_mib=3
+        ),
+    )
+    status = build_status(facts(tmp_path, inventory=t4s(2), reported=reported))
+
+    assert GPUNodeStatus.from_json(status).allocations == reported
 
 
 def test_mps(tmp_path: Path) -> None:

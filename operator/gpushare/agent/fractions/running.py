@@ -28,6 +28,7 @@ from gpushare.host.hami_core import HamiCore
 from gpushare.kube.cluster import Cluster
 from gpushare.kube.events import EventPoster, Source
 
+SILENT: Final = "the kubelet does not tell who holds which devices"
 LOOK_SECONDS: Final = 10.0
 """Between two looks for the library of an administrator."""
 
@@ -120,7 +121,16 @@ class Fractions:
         follower = self._follower = PodFollower(
             around.cluster, around.node, answers, around.log, read_holders=around.holders.read, on_change=self._see_news
         )
-        works: list[Callable[[], Awaitable[None]]] = [follower.run, self._poster.run]
+
+        async def follow() -> None:
+            # Not before: a pod that has its GPU would be taken for one that is about to get it.
+            if not around.holders.is_known:
+                answers.trouble = SILENT
+                await around.holders.until_known()
+                answers.trouble = ""
+            await follower.run()
+
+        works: list[Callable[[], Awaitable[None]]] = [follow, self._poster.run]
         if mode.isolation is Isolation.HAMI_CORE:
             works.append(self._look_for_library)
         self.answers = answers
