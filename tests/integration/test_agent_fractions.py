@@ -13,10 +13,10 @@ from gpushare.agent import devices, holding
 from gpushare.agent.fractions import answering, running
 from gpushare.domain import manifests
 from gpushare.domain.fractions import Decision, Dialect, Grant
-from gpushare.kubelet.values import CallFailed
+from gpushare.kubelet.values import CallFailed, ContainerDevices
 from gpushare.nvml.port import Event
 from support.agent_clusters import ALIYUN, HAMI, WAIT_SECONDS, AgentCluster, held_by
-from support.agents import GPU, Machine, machine, until_logged
+from support.agents import GPU, SHARED, Machine, machine, until_logged
 
 MEM, COUNT = names.RESOURCE_ALIYUN_MEM, names.RESOURCE_ALIYUN_COUNT
 
@@ -55,6 +55,23 @@ async def test_modes(cluster: AgentCluster, node: Machine) -> None:
     assert hami["fractions"]["dialect"] == "hami"
     assert hami["fractions"]["slots"] == 10
     assert aliyun["fractions"]["unitMiB"] == 1024
+
+
+async def test_scheduler_is_told_of_renamed_shares(cluster: AgentCluster, node: Machine) -> None:
+    """Who holds a GPU by a name that is offered no longer stays in the status: nobody else would tell the scheduler."""
+    renamed = (
+        "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, rename: nvidia.com/gpu.shared, replicas: 2}]}}"
+    )
+    ids = (f"{node.uuids()[1]}::0",)
+    node.holders.append(ContainerDevices(namespace="n", pod="old", container="main", resource=SHARED, ids=ids))
+    await cluster.assign(renamed)
+    async with cluster.agent():
+        await cluster.until(lambda status: status.get("allocations"))
+        await cluster.assign(HAMI)
+        status = await cluster.is_serving(HAMI, gpu=40)
+
+    held = {"namespace": "n", "pod": "old", "container": "main", "resource": SHARED, "shares": [0]}
+    assert status["allocations"] == [{"index": 1, "containers": [held]}]
 
 
 async def test_scheduler_is_told_of_links(cluster: AgentCluster) -> None:
