@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpushare.serving import closing
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -44,8 +46,8 @@ class ScriptedServer:
         try:
             yield self
         finally:
+            await closing.close(server)
             self.hang_up()
-            server.close()
             await server.wait_closed()
 
     def hang_up(self) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from gpushare.serving import closing
+
 
 class Wire:
     """Passes bytes on to a port of this machine. While it is cut, connections end at once."""
@@ -14,20 +16,25 @@ class Wire:
         self._target = port
         self._is_cut = False
         self._writers: set[asyncio.StreamWriter] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self.port = 0
 
     @classmethod
     @contextlib.asynccontextmanager
     async def to(cls, port: int) -> AsyncIterator[Wire]:
         wire = cls(port)
-        server = await asyncio.start_server(wire._connected, "127.0.0.1", 0)
+        server = await asyncio.start_server(wire._accept, "127.0.0.1", 0)
         wire.port = server.sockets[0].getsockname()[1]
         try:
             yield wire
         finally:
-            server.close()
+            await closing.close(server)
             wire.cut()
-            await server.wait_closed()
+            connections = tuple(wire._connections)
+            for connection in connections:
+                connection.cancel()
+            if connections:
+                await asyncio.wait(connections)
 
     def cut(self) -> None:
         """Ends every connection, and each new one."""
@@ -38,19 +45,42 @@ class Wire:
     def mend(self) -> None:
         self._is_cut = False
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._is_cut:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        task = asyncio.create_task(self._connect(reader, writer))
+        self._connections.add(task)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._connections.discard(task)
+            self._writers.discard(writer)
             writer.transport.abort()
+
+        task.add_done_callback(ended)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_cut:
             return
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
-        pair = {writer, far_writer}
-        self._writers |= pair
+        with contextlib.suppress(OSError):
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            try:
+                await self._pass_both(reader, writer, far_reader, far_writer)
+            finally:
+                far_writer.transport.abort()
+
+    async def _pass_both(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        far_reader: asyncio.StreamReader,
+        far_writer: asyncio.StreamWriter,
+    ) -> None:
         passing = [asyncio.create_task(_pass(*way)) for way in ((reader, far_writer), (far_reader, writer))]
-        await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
-        self._writers -= pair
-        for one in pair:
-            one.transport.abort()
-        await asyncio.wait(passing)
+        try:
+            await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in passing:
+                one.cancel()
+            await asyncio.wait(passing)
 
 
 async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
