@@ -56,7 +56,7 @@ async def test_assigned_configuration_is_served_and_reported(cluster: AgentClust
     async with cluster.agent():
         status = await cluster.until(is_applied(time_slicing(4)))
 
-        assert node.kubelet.total(GPU) == 16
+        await node.kubelet.until(lambda: node.kubelet.total(GPU) == 16)
         assert [len(devices) for devices in node.kubelet.lists[GPU]] == [16]
     assert status["summary"] == {"gpus": 4, "shares": 16, "healthy": 16}
     assert status["problems"] == []
@@ -81,7 +81,7 @@ async def test_refused_and_corrected(cluster: AgentCluster, node: Machine) -> No
         assert "replicas" in status["problems"][0]["message"]
         assert condition(status, "ConfigApplied")["reason"] == "ConfigRefused"
         assert condition(status, "ConfigApplied")["observedGeneration"] == 2
-        assert node.kubelet.total(GPU) == 16
+        await node.kubelet.until(lambda: node.kubelet.total(GPU) == 16)
         await cluster.assign(time_slicing(8))
         await cluster.until(is_applied(time_slicing(8)))
         await node.kubelet.until(lambda: node.kubelet.total(GPU) == 32)
@@ -204,6 +204,7 @@ async def test_quick_api_server_wins_at_once(cluster: AgentCluster, node: Machin
         patch.setattr(running, "FIRST_ASSIGNMENT_SECONDS", WAIT_SECONDS)
         async with cluster.agent():
             await cluster.until(is_applied(time_slicing(8)))
+            await node.kubelet.until(lambda: node.kubelet.total(GPU) == 32)
 
     assert [len(devices) for devices in node.kubelet.lists[GPU]] == [32]
 

@@ -279,7 +279,7 @@ async def test_mig_layout_changes() -> None:
                 )
             )
 
-            assert split.kubelet.total(GPU) == 0
+            await split.kubelet.until(lambda: split.kubelet.total(GPU) == 0)
 
 
 async def test_shrinking_waits_for_pods(node: Machine, caplog: pytest.LogCaptureFixture) -> None:
