@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import shutil
 import socket
 import urllib.error
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpushare.agent import configuration, devices, holding, troubles
+from gpushare.agent import app, configuration, devices, holding, troubles
 from gpushare.kubelet.values import CallFailed, ContainerDevices, PreferenceRequest
 from gpushare.nvml.port import Event
 from gpushare.nvml.simulated import SimulatedNvml
@@ -44,6 +45,22 @@ async def test_whole_gpus(node: Machine) -> None:
 
         assert node.kubelet.ids(GPU) == node.uuids()
         assert [r.endpoint for r in node.kubelet.registrations] == ["nvidia-gpu.sock"]
+    assert not (node.kubelet.directory / "nvidia-gpu.sock").exists()
+
+
+@pytest.mark.parametrize("turns", [2, 4, 8])
+async def test_cancelled_while_it_ends(node: Machine, turns: int) -> None:
+    """Whoever has no more patience, as the sandbox after the grace period, still finds no socket left behind."""
+    node.kubelet.start()
+    stop = asyncio.Event()
+    running = asyncio.create_task(app.run((), {}, root=node.root, nvml=node.nvml, log=logging.getLogger(), stop=stop))
+    await node.kubelet.until(lambda: node.kubelet.total(GPU) == 4)
+    stop.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait({running})
+    assert running.cancelled()
     assert not (node.kubelet.directory / "nvidia-gpu.sock").exists()
 
 
