@@ -77,7 +77,7 @@ class _OfficialTransport:
                     for line in lines:
                         yield line
             finally:
-                response.response.close()
+                _hang_up(response.response)
         except _BROKEN as error:
             raise self._unavailable(error) from error
 
@@ -122,3 +122,10 @@ class _OfficialTransport:
     def _unavailable(self, error: Exception) -> ClusterUnavailable:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         return ClusterUnavailable(f"API server {self._credentials.server}: {reason}")
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Ends a stream at once: a goodbye over TLS would wait for that of the server, and `close` would not wait for either."""
+    if (connection := response.connection) is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
