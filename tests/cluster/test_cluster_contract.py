@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from integration.test_cluster_contract import *  # noqa: F403 - every test of it, and its fixtures
+from integration.test_cluster_contract import NAMESPACE
 from support.real_cluster import access
 from support.real_cluster.cluster import RealCluster
 
@@ -38,6 +39,10 @@ class RealServer:
 @pytest.fixture
 def server(control_plane: RealCluster) -> Iterator[RealServer]:
     yield RealServer(control_plane)
-    # One request for all objects of a kind, since there are hundreds.
-    for path in ("namespaces/default/configmaps", "namespaces/default/serviceaccounts", "nodes"):
+    # One request for all objects of a kind, since there are hundreds; not for what controllers would make again, some time.
+    for path in (
+        f"namespaces/{NAMESPACE}/configmaps?fieldSelector=metadata.name!=kube-root-ca.crt",
+        f"namespaces/{NAMESPACE}/serviceaccounts?fieldSelector=metadata.name!=default",
+        "nodes",
+    ):
         control_plane.kubectl("delete", "--raw", f"/api/v1/{path}")

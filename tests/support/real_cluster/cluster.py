@@ -118,7 +118,8 @@ class RealCluster:
         self.start_api_server()
         for daemon in self.control_plane.others():
             self.daemons.start(self._namespaces, daemon)
-        self._until("the default service account", "get", "serviceaccount", "default")
+        # Whoever makes pods, or looks at the namespace, takes both for granted.
+        self._until("the namespace `default` has all", "get", "serviceaccount/default", "configmap/kube-root-ca.crt")
 
     def _furnish(self) -> None:
         for place, folder in self.mounts.items():
