@@ -36,24 +36,26 @@ def choose(
     where the pool wants them.
     """
     asked = frozenset(available)
-    free: dict[str, Share] = {}
+    required: dict[str, Share | None] = dict.fromkeys(must_include)
+    free: list[Share] = []
     held: list[Share] = []
     # In the pool's order, whatever that of the question.
     for share_id, share in pool.by_id.items():
-        if share.healthy:
-            if share_id in asked:
-                free[share_id] = share
-            else:
-                held.append(share)
-    required = tuple(dict.fromkeys(must_include))
-    if size < 1 or len(free) < size or len(required) > size or any(share_id not in free for share_id in required):
+        if not share.healthy:
+            continue
+        if share_id not in asked:
+            held.append(share)
+        elif share_id in required:
+            required[share_id] = share
+        else:
+            free.append(share)
+    must = [share for share in required.values() if share is not None]
+    if size < 1 or len(must) < len(required) or not len(must) <= size <= len(must) + len(free):
         return ()
-    must = [free.pop(share_id) for share_id in required]
-    if all(share.id.number is None and share.mig_index is None for share in (*must, *free.values())):
-        chosen = _choose_gpus(must, list(free.values()), size, topology, ghosts)
+    if all(share.id.number is None and share.mig_index is None for share in (*must, *free)):
+        chosen = _choose_gpus(must, free, size, topology, ghosts)
     else:
-        usage = Usage(held, ghosts, pool.allocation, topology)
-        chosen = pick(pool, free.values(), must, size, usage)
+        chosen = pick(pool, free, must, size, Usage(held, ghosts, pool.allocation, topology))
     return tuple(str(share.id) for share in chosen)
 
 
