@@ -11,6 +11,10 @@ PYTEST := $(BIN)/python -m pytest -q $(if $(K),-k '$(K)')
 HALF := tests/unit tests/golden tests/conformance tests/chart
 OTHER_HALF := tests/integration
 FAST := $(HALF) $(OTHER_HALF)
+# Each half remembers for itself what failed; `make test-again` runs that.
+IN_HALF := -o cache_dir=.pytest_cache/half
+IN_OTHER_HALF := -o cache_dir=.pytest_cache/other-half
+AGAIN := --last-failed --last-failed-no-failures none
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help
@@ -65,14 +69,19 @@ unit: setup ## unit and golden tests
 test: setup ## all fast suites; T=path and K=expression narrow
 ifeq ($(T)$(K),tests)
 	@out=$$(mktemp); trap 'rm -f $$out' EXIT; \
-	$(PYTEST) $(OTHER_HALF) >$$out 2>&1 & other=$$!; \
-	echo "$(PYTEST) $(HALF)"; $(PYTEST) $(HALF); half=$$?; \
+	$(PYTEST) $(IN_OTHER_HALF) $(OTHER_HALF) >$$out 2>&1 & other=$$!; \
+	echo "$(PYTEST) $(HALF)"; $(PYTEST) $(IN_HALF) $(HALF); half=$$?; \
 	wait $$other; rest=$$?; \
 	echo "$(PYTEST) $(OTHER_HALF)"; cat $$out; \
 	exit $$((half | rest))
 else
 	$(PYTEST) $(T)
 endif
+
+.PHONY: test-again
+test-again: setup ## what failed in the last `make test`, once more
+	$(PYTEST) $(IN_HALF) $(AGAIN) $(HALF) || [ $$? = 5 ] # 5: nothing had failed
+	$(PYTEST) $(IN_OTHER_HALF) $(AGAIN) $(OTHER_HALF) || [ $$? = 5 ]
 
 .PHONY: chart
 chart: setup ## the Helm chart, with the real helm: renders, installs, upgrades, uninstalls (needs npm, or HELM=/path/to/helm)
