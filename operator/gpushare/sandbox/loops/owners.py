@@ -25,7 +25,8 @@ def controller_of(manifest: Manifest) -> dict[str, Any] | None:
     """The owner that controls an object, or None."""
     for reference in manifest["metadata"].get("ownerReferences") or []:
         if reference.get("controller"):
-            return dict(reference)
+            found: dict[str, Any] = reference
+            return found
     return None
 
 

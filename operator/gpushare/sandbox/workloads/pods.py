@@ -31,7 +31,8 @@ def ready_condition(pod: Manifest) -> dict[str, Any]:
     """The Ready condition; empty before the kubelet has written one."""
     for condition in pod.get("status", {}).get("conditions") or []:
         if condition["type"] == "Ready":
-            return dict(condition)
+            found: dict[str, Any] = condition
+            return found
     return {}
 
 

@@ -47,12 +47,6 @@ def is_taker(owner: Manifest, child: Manifest) -> bool:
     return is_near and selectors.is_match(selector, selectors.labels_of(child))
 
 
-def in_namespace(children: Cache, owner: Manifest) -> list[Manifest]:
-    """All objects of a cache in the owner's namespace."""
-    namespace = owner["metadata"]["namespace"]
-    return [child for child in children if child["metadata"].get("namespace") == namespace]
-
-
 def _either(before: Manifest | None, after: Manifest | None) -> Manifest:
     found = after or before
     assert found is not None, "a change shows an object before it, after it, or both"

@@ -10,10 +10,10 @@ from gpushare.domain import manifests
 from gpushare.domain.manifests import Kind, Manifest
 from gpushare.errors import GpuShareError
 from gpushare.kube.cluster import Cluster
+from gpushare.sandbox.apiserver.objects import selectors
 from gpushare.sandbox.loops import owners
 from gpushare.sandbox.loops.caches import Caches
 from gpushare.sandbox.loops.recording import Recorder
-from gpushare.sandbox.workloads import routing
 
 
 class Writer:
@@ -53,11 +53,14 @@ class Writer:
         await _all(self._delete_pod(owner, pod) for pod in pods)
 
     async def claim(self, owner: Manifest, kind: Kind, candidates: Iterable[Manifest]) -> list[Manifest]:
-        """Those candidates that `owner` controls: orphans that its selector takes are adopted, others are let go."""
-        claimed = []
+        """Those candidates that `owner` controls: orphans that its selector takes are adopted, others are let go.
+
+        `candidates`: of the owner's namespace.
+        """
+        claimed, wanted = [], selectors.parse_object(owner["spec"]["selector"])
         for candidate in candidates:
             is_own = owners.is_controlled_by(candidate, owner)
-            is_selected = routing.is_taker(owner, candidate)
+            is_selected = selectors.holds(wanted, selectors.labels_of(candidate))
             if is_own and is_selected:
                 claimed.append(candidate)
             elif is_own:

@@ -13,6 +13,7 @@ from gpushare.kube.cluster import Cluster
 from gpushare.sandbox.apiserver.objects import selectors
 from gpushare.sandbox.loops import caches as caching
 from gpushare.sandbox.loops.caches import Caches, Key
+from gpushare.sandbox.loops.children import Children
 from gpushare.sandbox.loops.events import CountedEvents
 from gpushare.sandbox.loops.looping import Loop
 from gpushare.sandbox.loops.recording import Recorder
@@ -31,8 +32,8 @@ class DaemonSets:
     def __init__(self, cluster: Cluster, caches: Caches, log: logging.Logger) -> None:
         self._caches = caches
         self._sets = caches.of(manifests.DAEMON_SET)
-        self._revisions = caches.of(manifests.CONTROLLER_REVISION)
-        self._pods = caches.of(manifests.POD)
+        history, pods = caches.of(manifests.CONTROLLER_REVISION), caches.of(manifests.POD)
+        self._revisions, self._pods = Children(history), Children(pods)
         self._nodes = caches.of(manifests.NODE)
         self._recorder = Recorder(cluster, CountedEvents("daemonset-controller"), log)
         self._writer = Writer(cluster, caches, self._recorder)
@@ -40,8 +41,8 @@ class DaemonSets:
         self._held: dict[Key, HeldNodes] = {}
         """Nodes on which pods keep failing, by DaemonSet."""
         routing.route_own(self._sets, self._loop)
-        routing.route_children(self._pods, manifests.DAEMON_SET, self._sets, self._loop)
-        routing.route_children(self._revisions, manifests.DAEMON_SET, self._sets, self._loop)
+        routing.route_children(pods, manifests.DAEMON_SET, self._sets, self._loop)
+        routing.route_children(history, manifests.DAEMON_SET, self._sets, self._loop)
         self._nodes.listen(self._see_node)
 
     def jobs(self) -> Sequence[Coroutine[None, None, None]]:
@@ -53,11 +54,9 @@ class DaemonSets:
         if daemon_set is None or caching.is_terminating(daemon_set):
             self._held.pop(key, None)
             return  # the garbage collector takes its pods
-        known = await self._writer.claim(
-            daemon_set, manifests.DAEMON_SET, routing.in_namespace(self._revisions, daemon_set)
-        )
+        known = await self._writer.claim(daemon_set, manifests.DAEMON_SET, self._revisions.candidates(daemon_set))
         revision_hash = await self._keep_history(daemon_set, known)
-        pods = await self._writer.claim(daemon_set, manifests.DAEMON_SET, routing.in_namespace(self._pods, daemon_set))
+        pods = await self._writer.claim(daemon_set, manifests.DAEMON_SET, self._pods.candidates(daemon_set))
         view = self._view(daemon_set, revision_hash, pods)
         await self._act(view)
         # As the pods were before, like the real one: who follows a rollout sees that an old pod has gone before its

@@ -12,6 +12,7 @@ from gpushare.kube.cluster import Cluster
 from gpushare.sandbox.loops import caches as caching
 from gpushare.sandbox.loops import owners
 from gpushare.sandbox.loops.caches import Caches, Key
+from gpushare.sandbox.loops.children import Children
 from gpushare.sandbox.loops.events import CountedEvents
 from gpushare.sandbox.loops.looping import Loop
 from gpushare.sandbox.loops.recording import Recorder
@@ -29,13 +30,14 @@ class Deployments:
         self._caches = caches
         self._deployments = caches.of(manifests.DEPLOYMENT)
         self._replica_sets = caches.of(manifests.REPLICA_SET)
-        self._pods = caches.of(manifests.POD)
+        pods = caches.of(manifests.POD)
+        self._owned, self._pods = Children(self._replica_sets), Children(pods)
         self._recorder = Recorder(cluster, CountedEvents("deployment-controller"), log)
         self._writer = Writer(cluster, caches, self._recorder)
         self._loop = Loop("deployment", self._sync, log)
         routing.route_own(self._deployments, self._loop)
         routing.route_children(self._replica_sets, manifests.DEPLOYMENT, self._deployments, self._loop)
-        self._pods.listen(self._see_pod)
+        pods.listen(self._see_pod)
 
     def jobs(self) -> Sequence[Coroutine[None, None, None]]:
         """What has to run."""
@@ -45,7 +47,7 @@ class Deployments:
         deployment = self._deployments.get(key)
         if deployment is None or caching.is_terminating(deployment):
             return  # the garbage collector takes its ReplicaSets
-        candidates = routing.in_namespace(self._replica_sets, deployment)
+        candidates = self._owned.candidates(deployment)
         view = self._view(deployment, await self._writer.claim(deployment, manifests.DEPLOYMENT, candidates))
         created = ""
         if view.new is None and rolling.may_start(view):
@@ -70,15 +72,10 @@ class Deployments:
 
     def _again(self, deployment: Manifest) -> View:
         """From the cache, which has what was just written."""
-        return self._view(
-            deployment, [found for found in self._replica_sets if owners.is_controlled_by(found, deployment)]
-        )
+        return self._view(deployment, self._owned.of(deployment))
 
     def _has_pods(self, old: Sequence[Manifest]) -> bool:
-        return any(
-            not pod_facts.has_ended(pod) and any(owners.is_controlled_by(pod, replica_set) for replica_set in old)
-            for pod in self._pods
-        )
+        return any(not pod_facts.has_ended(pod) for replica_set in old for pod in self._pods.of(replica_set))
 
     async def _start(self, view: View) -> str:
         created = await self._writer.create(replica_sets.build_new(view, rolling.first_replicas(view)))

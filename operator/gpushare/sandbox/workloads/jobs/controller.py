@@ -10,8 +10,8 @@ from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.kube.cluster import Cluster
 from gpushare.sandbox.loops import caches as caching
-from gpushare.sandbox.loops import owners
 from gpushare.sandbox.loops.caches import Caches, Key
+from gpushare.sandbox.loops.children import Children
 from gpushare.sandbox.loops.events import CountedEvents
 from gpushare.sandbox.loops.looping import Loop
 from gpushare.sandbox.loops.recording import Recorder
@@ -28,12 +28,13 @@ class Jobs:
     def __init__(self, cluster: Cluster, caches: Caches, log: logging.Logger) -> None:
         self._caches = caches
         self._jobs = caches.of(manifests.JOB)
-        self._pods = caches.of(manifests.POD)
+        pods = caches.of(manifests.POD)
+        self._pods = Children(pods)
         self._recorder = Recorder(cluster, CountedEvents("job-controller"), log)
         self._writer = Writer(cluster, caches, self._recorder)
         self._loop = Loop("job", self._sync, log)
         routing.route_own(self._jobs, self._loop)
-        routing.route_children(self._pods, manifests.JOB, self._jobs, self._loop)
+        routing.route_children(pods, manifests.JOB, self._jobs, self._loop)
 
     def jobs(self) -> Sequence[Coroutine[None, None, None]]:
         """What has to run."""
@@ -46,7 +47,7 @@ class Jobs:
         if deciding.finished_at(job) is not None:
             await self._remove(key, job)
             return
-        pods = await self._writer.claim(job, manifests.JOB, routing.in_namespace(self._pods, job))
+        pods = await self._writer.claim(job, manifests.JOB, self._pods.candidates(job))
         view = View(job=job, pods=pods, now=time.time())
         outcome = deciding.find_outcome(view)
         if outcome is None:
@@ -54,7 +55,7 @@ class Jobs:
         else:
             await self._writer.delete_pods(job, view.active)
         # Again from the cache: it has what was just written.
-        view = View(job=job, pods=[pod for pod in self._pods if owners.is_controlled_by(pod, job)], now=view.now)
+        view = View(job=job, pods=self._pods.of(job), now=view.now)
         await self._writer.replace_status(job, status.build_status(view, outcome))
         self._tell(job, outcome)
         deadline = deciding.seconds_until_deadline(view)

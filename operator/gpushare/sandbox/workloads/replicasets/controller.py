@@ -10,8 +10,8 @@ from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.kube.cluster import Cluster
 from gpushare.sandbox.loops import caches as caching
-from gpushare.sandbox.loops import owners
 from gpushare.sandbox.loops.caches import Caches, Key
+from gpushare.sandbox.loops.children import Children
 from gpushare.sandbox.loops.events import CountedEvents
 from gpushare.sandbox.loops.looping import Loop
 from gpushare.sandbox.loops.recording import Recorder
@@ -26,12 +26,13 @@ class ReplicaSets:
     def __init__(self, cluster: Cluster, caches: Caches, log: logging.Logger) -> None:
         self._caches = caches
         self._sets = caches.of(manifests.REPLICA_SET)
-        self._pods = caches.of(manifests.POD)
+        pods = caches.of(manifests.POD)
+        self._pods = Children(pods)
         self._recorder = Recorder(cluster, CountedEvents("replicaset-controller"), log)
         self._writer = Writer(cluster, caches, self._recorder)
         self._loop = Loop("replicaset", self._sync, log)
         routing.route_own(self._sets, self._loop)
-        routing.route_children(self._pods, manifests.REPLICA_SET, self._sets, self._loop)
+        routing.route_children(pods, manifests.REPLICA_SET, self._sets, self._loop)
 
     def jobs(self) -> Sequence[Coroutine[None, None, None]]:
         """What has to run."""
@@ -41,11 +42,11 @@ class ReplicaSets:
         replica_set = self._sets.get(key)
         if replica_set is None or caching.is_terminating(replica_set):
             return  # the garbage collector takes its pods
-        candidates = routing.in_namespace(self._pods, replica_set)
+        candidates = self._pods.candidates(replica_set)
         pods = await self._writer.claim(replica_set, manifests.REPLICA_SET, candidates)
         await self._balance(key, replica_set, pods)
         # Again from the cache: it has what was just written.
-        pods = [pod for pod in self._pods if owners.is_controlled_by(pod, replica_set)]
+        pods = self._pods.of(replica_set)
         now = time.time()
         await self._writer.replace_status(replica_set, deciding.build_status(replica_set, pods, now))
         wait = deciding.seconds_until_change(replica_set, pods, now)

@@ -62,6 +62,8 @@ def build_status(replica_set: Manifest, pods: Sequence[Manifest], now: float) ->
 def seconds_until_change(replica_set: Manifest, pods: Sequence[Manifest], now: float) -> float | None:
     """When a pod that is ready will have been so for long enough; None when only an event can change anything."""
     min_ready = min_ready_seconds(replica_set)
+    if not min_ready:
+        return None
     waits = [pod_facts.seconds_until_available(pod, min_ready, now) for pod in pods if pod_facts.is_active(pod)]
     return min((wait for wait in waits if wait), default=None)
 
