@@ -137,7 +137,7 @@ def test_more_than_there_is(shell: Shell) -> None:
     [
         pytest.param(
             hami(gpu="1", gpumemory="1000"),
-            "limits[nvidia.com/gpumemory]: no node has ever offered it; did you mean nvidia.com/gpumem?",
+            "limits[nvidia.com/gpumemory]: no node shows it; did you mean nvidia.com/gpumem?",
             id="misspelt",
         ),
         pytest.param(

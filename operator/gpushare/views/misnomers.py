@@ -24,7 +24,7 @@ def find_problems(pod: Manifest, known: Collection[str]) -> Sequence[Problem]:
     for reader in read_containers(pod, findings):
         for resource in reader.resources:
             if resource.startswith(_PREFIXES) and resource not in known:
-                reader.refuse(resource, f"no node has ever offered it; {_advise(resource, known)}")
+                reader.refuse(resource, f"no node shows it; {_advise(resource, known)}")
     return findings.problems
 
 

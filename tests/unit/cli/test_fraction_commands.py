@@ -141,7 +141,7 @@ def test_top(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         pytest.param("wrong", ["problem spec: asks for both"], id="can never run"),
         pytest.param(
-            "misspelt", ["limits[nvidia.com/gpumemory]: no node has ever offered it; did you mean nvidia.com/gpumem?"],
+            "misspelt", ["limits[nvidia.com/gpumemory]: no node shows it; did you mean nvidia.com/gpumem?"],
             id="a resource that is misspelt",
         ),
         pytest.param(

@@ -24,7 +24,7 @@ def test_unknown(resource: str, says: str) -> None:
     """Each is named with its place, and what it might be."""
     (problem,) = find_problems(pod_of(container("a", requests={resource: "1", "nvidia.com/gpu": "1"})), KNOWN)
 
-    assert str(problem) == f"spec.containers[0].resources.requests[{resource}]: no node has ever offered it; {says}"
+    assert str(problem) == f"spec.containers[0].resources.requests[{resource}]: no node shows it; {says}"
 
 
 def test_known() -> None:
