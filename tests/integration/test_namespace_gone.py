@@ -10,17 +10,10 @@ import pytest
 from gpushare import names
 from gpushare.domain import manifests
 from gpushare.domain.gpunode import AGENT_READY
-from support import clusters
 from support.clusters import NAMESPACE, GpuCluster
 from support.snapshots import time_slicing
 
 DAEMONSET = (manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE)
-
-
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is refused is tried again after growing pauses, half a minute at last."""
-    monkeypatch.setattr(clusters, "WAIT_SECONDS", 75.0)
 
 
 @pytest.fixture
