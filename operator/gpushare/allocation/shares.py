@@ -47,14 +47,17 @@ class Usage:
 
     def rank(self, share: Share) -> tuple[int, ...]:
         """The share of the lowest rank is to be taken next."""
-        gpu, device, sign, topology = share.gpu_index, share.id.device, self._sign, self._topology
-        ghosts = self._ghosts.get(gpu, 0)
+        gpu, device, sign = share.gpu_index, share.id.device, self._sign
+        ghosts, distance = self._ghosts.get(gpu, 0), 0
+        if self._topology is not None:
+            for other in self._turns:
+                distance -= self._topology.score(gpu, other)
         return (
             sign * (self._devices.get(device, 0) + ghosts),
             self._taken.get(device, 0),
             self._turns.get(gpu, 0) if self._is_distinct else 0,
             sign * (self._gpus.get(gpu, 0) + ghosts),
-            -sum([topology.score(gpu, other) for other in self._turns]) if topology is not None and self._turns else 0,
+            distance,
         )
 
     def _add(self, share: Share) -> None:

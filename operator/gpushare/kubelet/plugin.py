@@ -191,7 +191,7 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
                 chosen = self._answers.prefer(pool, question)
             except GpuShareError as refusal:
                 self._refuse(context, refusal, self._preferred, begin)
-            response.container_responses.add(deviceIDs=chosen)
+            response.container_responses.add().deviceIDs.extend(chosen)
         self.counts.count_call(self._preferred, time.perf_counter() - begin)
         return response
 
