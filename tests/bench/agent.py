@@ -81,16 +81,18 @@ def _reloads() -> Iterator[Figure]:
 
 
 def _answers() -> Iterator[Figure]:
-    """Beside a server that does nothing: each asked over a connection that nobody else uses, in turn."""
-    with running(replicas=4) as agent, _bare_server() as bare_socket:
+    """Beside a server that does nothing: in turn, each over a connection that carries nothing else."""
+    with (
+        running(replicas=4) as agent,
+        _bare_server() as bare_socket,
+        contextlib.closing(PluginClient(agent.socket)) as mine,
+        contextlib.closing(PluginClient(bare_socket)) as theirs,
+    ):
         agent.kubelet.wait_for(GPUS * 4)
-        sockets = (agent.socket, bare_socket)
         ids = _ids(agent.client)
-        preferred = _side_by_side(*(partial(_alone, socket, lambda client: _prefer(client, ids)) for socket in sockets))
-        allocated = _side_by_side(
-            *(partial(_alone, socket, lambda client: _allocate(client, ids[0])) for socket in sockets)
-        )
-        crowded = _side_by_side(*(partial(_crowd, socket, ids[0]) for socket in sockets))
+        preferred = _side_by_side(*(partial(_calls, partial(_prefer, client, ids)) for client in (mine, theirs)))
+        allocated = _side_by_side(*(partial(_calls, partial(_allocate, client, ids[0])) for client in (mine, theirs)))
+        crowded = _side_by_side(*(partial(_crowd, socket, ids[0]) for socket in (agent.socket, bare_socket)))
     yield from _compared("GetPreferredAllocation", "8 GPUs x 4", preferred, unit="ms", target=0.6)
     yield from _compared("Allocate", "agent", allocated)
     yield from _compared(f"Allocate, {CLIENTS} at once", "agent", crowded)
@@ -159,17 +161,10 @@ def _side_by_side(one: Callable[[int], Values], other: Callable[[int], Values]) 
     return tuple(v for mine, _ in rounds for v in mine), tuple(v for _, theirs in rounds for v in theirs)
 
 
-def _alone(socket: Path, call: Callable[[PluginClient], None], times: int) -> Values:
-    client = PluginClient(socket)
-    try:
-        return _calls(lambda: call(client), times)
-    finally:
-        client.close()
-
-
 def _crowd(socket: Path, share: str, times: int) -> Values:
     def one(_: int) -> Values:
-        return _alone(socket, lambda client: _allocate(client, share), times // CLIENTS)
+        with contextlib.closing(PluginClient(socket)) as client:
+            return _calls(partial(_allocate, client, share), times // CLIENTS)
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         return tuple(value for values in pool.map(one, range(CLIENTS)) for value in values)
