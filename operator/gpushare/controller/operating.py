@@ -23,6 +23,7 @@ from gpushare.controller.snapshotting import Sighting
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.credentials import Credentials, TokenReader, tls_context
 from gpushare.plan.snapshot import Settings
+from gpushare.serving import closing
 
 _STARTED_SECONDS = 60.0
 """Whoever ran for that long had started well; the next pause is short again."""
@@ -87,7 +88,7 @@ class Operating:
             return await asyncio.shield(life.ended)
         except asyncio.CancelledError:
             life.stop()
-            await life.ended
+            await closing.finish(asyncio.wait({life.ended}))
             raise
 
     async def _operate(self, see: handlers.See, stop: asyncio.Event, *, streaming: bool) -> None:
@@ -158,7 +159,9 @@ class _Life(threading.Thread):
                 runner.run(self._main(self._asked))
         except Exception as error:  # noqa: BLE001 - kopf ends with whatever its tasks raised; the caller starts it again
             reason = repr(error)
-        self._home.call_soon_threadsafe(self.ended.set_result, reason)
+        # Whoever was told to stop in the middle of waiting for this may be gone.
+        with contextlib.suppress(RuntimeError):
+            self._home.call_soon_threadsafe(self.ended.set_result, reason)
 
     def stop(self) -> None:
         # It may just have ended by itself, and closed its loop.
