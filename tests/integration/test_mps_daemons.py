@@ -169,7 +169,7 @@ async def test_repair(site: Site) -> None:
 
     await apply(site.process())
 
-    assert not processes.is_alive(pid, CONTROL)
+    assert await processes.wait_for_end(pid, CONTROL, PATIENCE.end)
     assert site.modes == {"GPU-0": "DEFAULT", "GPU-1": "DEFAULT"}
 
 

@@ -107,7 +107,8 @@ async def test_quit(tmp_path: Path, machine: MpsMachine, programs: MpsPrograms) 
 
     await machine.quit(GPU)
 
-    assert not processes.is_alive(pid, CONTROL)
+    # It has taken away its number, which is the last that it does.
+    assert await processes.wait_for_end(pid, CONTROL, PATIENCE.end)
     assert programs.told == ["quit"]
 
 
