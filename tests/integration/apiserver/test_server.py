@@ -116,7 +116,7 @@ async def test_clients_go(server: ApiServer, connect, monkeypatch: pytest.Monkey
     """A watch whose client has hung up is forgotten at once, not at its next event."""
     store, came, went = server.api.store, asyncio.Event(), asyncio.Event()
     subscribe, unsubscribe = store.subscribe, store.unsubscribe
-    monkeypatch.setattr(store, "subscribe", lambda key: (came.set(), subscribe(key))[1])
+    monkeypatch.setattr(store, "subscribe", lambda *args: (came.set(), subscribe(*args))[1])
     monkeypatch.setattr(store, "unsubscribe", lambda subscription: (unsubscribe(subscription), went.set()))
     changes = follow(connect(), manifests.CONFIG_MAP, "default", log=LOG)
     assert isinstance(await anext(changes), Synced)

@@ -72,8 +72,10 @@ class Event:
 class Subscription:
     """The changes of one kind that a watch has not sent yet."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: Key, wants: Callable[[Event], bool]) -> None:
         self.key = key
+        self.wants = wants
+        """Whether a change is for this watch, which then need not wake for the others."""
         self.closed = False
         """Set when the server stops, or when the client reads so slowly that it must list again."""
         self._events: deque[Event] = deque()
@@ -166,9 +168,9 @@ class Store:
                 objects[at] = event.previous
         return [objects[at] for at in sorted(objects) if namespace is None or at[0] == namespace]
 
-    def subscribe(self, key: Key) -> Subscription:
-        """Follows a kind from now on. The caller gives the subscription back to `unsubscribe`."""
-        subscription = Subscription(key)
+    def subscribe(self, key: Key, wants: Callable[[Event], bool]) -> Subscription:
+        """Follows those changes of a kind that `wants`. The caller gives the subscription back to `unsubscribe`."""
+        subscription = Subscription(key, wants)
         self._subscriptions[key].add(subscription)
         return subscription
 
@@ -194,7 +196,8 @@ class Store:
         for listener in self.listeners:
             listener(event)
         for subscription in self._subscriptions[event.key]:
-            subscription.push(event)
+            if subscription.wants(event):
+                subscription.push(event)
 
     def _after(self, version: int) -> Iterator[Event]:
         newer: list[Event] = []

@@ -83,7 +83,7 @@ class _Watch:
 
     async def lines(self, start: int) -> AsyncGenerator[bytes, None]:
         """All that the client reads, in pieces of whole lines."""
-        subscription, seen = self.store.subscribe(self.resource.key), self.store.version
+        subscription, seen = self.store.subscribe(self.resource.key, self._wants), self.store.version
         try:
             # Nothing is awaited between the subscription and the look at the store, so no change can fall in between.
             try:
@@ -123,6 +123,12 @@ class _Watch:
                 lines += [self._bookmark()] if self._bookmarks else []
             if lines:
                 yield b"".join(lines)
+
+    def _wants(self, event: Event) -> bool:
+        record, previous = event.record, event.previous
+        if self.namespace is not None and record.namespace != self.namespace:
+            return False
+        return self.selector.matches(record.object) or (previous is not None and self.selector.matches(previous.object))
 
     def _translate(self, event: Event) -> Iterable[bytes]:
         """A change as this watch sees it: what enters the selection is ADDED, what leaves it is DELETED."""

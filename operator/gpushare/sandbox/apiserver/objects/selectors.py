@@ -71,9 +71,13 @@ class Selector:
 
     def matches(self, obj: Manifest) -> bool:
         """Whether an object is selected."""
-        return holds(self.labels, labels_of(obj)) and all(
-            need.holds({need.key: _field(obj, need.key)}) for need in self.fields
-        )
+        if self.labels and not holds(self.labels, labels_of(obj)):
+            return False
+        # No generator: a store asks this of every watch at every change.
+        for need in self.fields:  # noqa: SIM110
+            if not need.holds({need.key: _field(obj, need.key)}):
+                return False
+        return True
 
 
 def parse(resource: Resource, query: Mapping[str, str]) -> Selector:
