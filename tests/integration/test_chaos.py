@@ -128,6 +128,11 @@ class World:
             assert assigned["status"] == "False", (node, assigned)
         return True
 
+    async def check_daemonset(self) -> bool:
+        """The same of what runs the agents."""
+        found = await self.cluster.admin.get(manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE)
+        return (found is not None) == self.enabled
+
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[GpuCluster]:
@@ -174,8 +179,8 @@ async def test_last_state_counts(cluster: GpuCluster, tmp_path: Path) -> None:
     async with controller(cluster, tmp_path):
         for node in NODES:
             await cluster.until(f"{node} is as it should be", lambda node=node: world.check(node))
+        # Nodes may be right before it has done anything; then the DaemonSet is what it has to see to.
+        await cluster.until("the DaemonSet is as it should be", world.check_daemonset)
         await cluster.quiet(2.0)
         for node in NODES:
             assert await world.check(node)
-        daemonset = await cluster.admin.get(manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE)
-        assert (daemonset is not None) == world.enabled

@@ -197,9 +197,10 @@ async def test_refused_for_good(cluster: GpuCluster, changing: bool) -> None:
         await cluster.until_condition("Error", "True", saying="denied after")
         await asyncio.sleep(6)
 
-    assert 2 <= refused <= 16
-    assert lists <= 4
-    assert len(cluster.writes) <= 80
+    # In all of the time, which a busy machine makes longer; without pauses, each would be hundreds.
+    assert 2 <= refused <= 30
+    assert lists <= 6
+    assert len(cluster.writes) <= 120
 
 
 async def test_server_without_streamed_lists(cluster: GpuCluster) -> None:
