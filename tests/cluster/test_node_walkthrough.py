@@ -14,7 +14,7 @@ import pytest
 from gpushare.sandbox.tour import engine, steps
 from support.real_cluster import simulated
 from support.real_cluster.gpu_node import GpuNode
-from support.real_cluster.kubectl import until
+from support.real_cluster.kubectl import PATIENCE, until
 
 SECOND_NODE = """\
 nodes:
@@ -43,8 +43,9 @@ def allocatable(node: GpuNode, name: str) -> str:
     return node.kubectl("get", "node", name, "-o", "jsonpath={.status.allocatable}")
 
 
-async def test_walkthrough(two_nodes: GpuNode) -> None:
-    """Every step goes as it does in the sandbox."""
+async def test_walkthrough(two_nodes: GpuNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step goes as it does in the sandbox, though not as fast."""
+    monkeypatch.setattr(engine, "PATIENCE", PATIENCE)
     said: list[str] = []
 
     code = await engine.walk(

@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "gpu-sharing-operator"
 NAMESPACE = "gpu-operator"
 RELEASE = "sharing"
-_PATIENCE = 90
+_PATIENCE = 180
 """Seconds that a cluster may take for what changes in it."""
-_SECONDS = 120
+_SECONDS = 240
 
 
 @functools.cache

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-PATIENCE: Final = 90.0
+PATIENCE: Final = 180.0
 """Seconds that anything may take on a busy machine."""
-_PAUSE: Final = 0.1
-_COMMAND_SECONDS: Final = 60
+_PAUSE: Final = 0.2
+"""Each look costs a tenth of a second of the processor that others wait for."""
+_COMMAND_SECONDS: Final = 180
 T = TypeVar("T")
 
 
