@@ -298,7 +298,11 @@ async def test_log_of_a_new_process(cluster: GpuCluster, caplog: pytest.LogCaptu
         await cluster.quiet()
     caplog.clear()
 
+    async def told() -> bool:
+        return "told on the policy" in caplog.messages
+
     async with cluster.controller():
+        await cluster.until("it is told", told)
         await cluster.quiet()
 
     [warning] = [record for record in caplog.records if record.getMessage() == "told on the policy"]
