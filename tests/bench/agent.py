@@ -22,10 +22,10 @@ STARTS = 20
 CALLS = 4000
 ROUNDS = 20
 CLIENTS = 8
+BARE = "bare grpcio server"
 MANY = 100
 """Replicas of each of the GPUs: 800 shares."""
 IDLE_SECONDS = 20.0
-_A_SECOND = {"ms": 1e3, "µs": 1e6}
 Values = tuple[float, ...]
 """Seconds that calls took."""
 
@@ -93,22 +93,27 @@ def _answers() -> Iterator[Figure]:
         preferred = _side_by_side(*(partial(_calls, partial(_prefer, client, ids)) for client in (mine, theirs)))
         allocated = _side_by_side(*(partial(_calls, partial(_allocate, client, ids[0])) for client in (mine, theirs)))
         crowded = _side_by_side(*(partial(_crowd, socket, ids[0]) for socket in (agent.socket, bare_socket)))
-    yield from _compared("GetPreferredAllocation", "8 GPUs x 4", preferred, unit="ms", target=0.6)
-    yield from _compared("Allocate", "agent", allocated)
-    yield from _compared(f"Allocate, {CLIENTS} at once", "agent", crowded)
-
-
-def _compared(
-    call: str, agent: str, values: tuple[Values, Values], *, unit: str = "µs", target: float | None = None
-) -> Iterator[Figure]:
-    """The agent's figure, with its own target, that of the bare server, and what one is of the other."""
-    one, other = (
-        Figure(name=f"{call}, {who}", unit=unit, values=scaled(each, _A_SECOND[unit]), target=aim)
-        for who, each, aim in zip((agent, "bare grpcio server"), values, (target, None), strict=True)
+    one, other = (scaled(values, 1e3) for values in preferred)
+    yield from _compared(
+        "GetPreferredAllocation",
+        Figure(name="GetPreferredAllocation, 8 GPUs x 4", unit="ms", values=one, target=0.6),
+        Figure(name=f"GetPreferredAllocation, {BARE}", unit="ms", values=other),
     )
-    yield from (one, other)
+    for call, both in (("Allocate", allocated), (f"Allocate, {CLIENTS} at once", crowded)):
+        one, other = (scaled(values, 1e6) for values in both)
+        yield from _compared(
+            call,
+            Figure(name=f"{call}, agent", unit="µs", values=one),
+            Figure(name=f"{call}, {BARE}", unit="µs", values=other),
+            most=1.2,
+        )
+
+
+def _compared(call: str, agent: Figure, bare: Figure, *, most: float | None = None) -> Iterator[Figure]:
+    """Both, and what one is of the other; `most`: what that is to be."""
+    yield from (agent, bare)
     for percent in (50, 99):
-        yield ratio(f"{call}, agent to bare, p{percent}", one, other, percent, 1.2)
+        yield ratio(f"{call}, agent to bare, p{percent}", agent, bare, percent, most)
 
 
 @contextlib.contextmanager

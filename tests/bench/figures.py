@@ -31,7 +31,7 @@ class Figure:
         return None if self.target is None else self.at(50) <= self.target
 
 
-def ratio(name: str, one: Figure, other: Figure, percent: int, target: float) -> Figure:
+def ratio(name: str, one: Figure, other: Figure, percent: int, target: float | None) -> Figure:
     """How much one figure is of another, both of this run."""
     return Figure(name=name, unit="x", values=(one.at(percent) / other.at(percent),), target=target)
 
