@@ -30,8 +30,12 @@ async def close(server: asyncio.Server) -> None:
 async def finish(work: Coroutine[Any, Any, object]) -> None:
     """Sees an end to its end, also when whoever waits for it is cancelled meanwhile, which is raised afterwards."""
     task = asyncio.create_task(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise
+    interruption: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            interruption = error
+    if interruption is not None:
+        raise interruption
+    task.result()

@@ -86,8 +86,9 @@ async def test_stop_that_is_cancelled(turns: int) -> None:
         assert await asyncio.to_thread(is_closed, connection)
 
 
-async def test_finish_comes_to_its_end() -> None:
-    """Whoever is cancelled while something ends is told so, after it has ended."""
+@pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
+async def test_finish_comes_to_its_end(times: int) -> None:
+    """Whoever is cancelled while something ends, however often, is told so after it has ended."""
     begun, go, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def end() -> None:
@@ -97,8 +98,20 @@ async def test_finish_comes_to_its_end() -> None:
 
     waiting = asyncio.create_task(closing.finish(end()))
     await begun.wait()
-    waiting.cancel()
+    for _ in range(times):
+        waiting.cancel()
+        await asyncio.sleep(0)
     go.set()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert ended.is_set()
+
+
+async def test_finish_tells_what_went_wrong() -> None:
+    """An end that fails is not taken for one that came to its end."""
+
+    async def end() -> None:
+        raise OSError("no")
+
+    with pytest.raises(OSError, match="no"):
+        await closing.finish(end())
