@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from support.images import workloads
-from support.nvml_library import compiler
 from support.real_cluster import cgroups, programs
 from support.real_cluster.namespaces import Namespaces
 from support.real_cluster.programs import BuildError
@@ -61,10 +60,8 @@ def _find_lacks(*, has_node: bool) -> list[str]:
         lacking.add("containernetworking-plugins")
     if lacking:
         lacks.append(f"packages: apt-get install {' '.join(sorted(lacking))}")
-    try:
-        compiler()
-    except AssertionError as error:
-        lacks.append(str(error))
+    if wrong := _compile():
+        lacks.append(wrong)
     # Each of these needs what the last ones asked for; and nobody waits for programs that could not run.
     if not lacks and (wrong := _try(has_node=has_node)):
         wrong = wrong.strip().splitlines()[-1]
@@ -75,6 +72,17 @@ def _find_lacks(*, has_node: bool) -> list[str]:
             "or name a folder of programs with KUBEBUILDER_ASSETS"
         )
     return lacks
+
+
+def _compile() -> str:
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            workloads.compile_pause(Path(folder, "pause"))
+    except AssertionError as error:
+        return str(error)
+    except subprocess.CalledProcessError:
+        return "a C compiler that links statically: apt-get install gcc libc6-dev"
+    return ""
 
 
 def _build() -> str:

@@ -67,6 +67,16 @@ def test_no_packages(tmp_path: Path) -> None:
     assert "apt-get install gcc libc6-dev" in done.stderr
 
 
+def test_no_static_library(tmp_path: Path) -> None:
+    """A compiler that makes no programs without files of their own is none."""
+    add_program(tmp_path / "cc", "#!/bin/sh\nexit 1\n")
+
+    done = ask("-m", "support.real_cluster.preflight", CC=str(tmp_path / "cc"))
+
+    assert done.returncode == 1
+    assert "a C compiler that links statically: apt-get install gcc libc6-dev" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("go", "reason"),
     [
