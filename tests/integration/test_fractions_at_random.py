@@ -37,7 +37,7 @@ SHAPES: Final = tuple(
     ]
     + [hami(gpus=2, mem=1000, cores=10), hami(percent=20, cores=5), hami(mem=1500)]
 )
-WAIT_SECONDS: Final = 120.0
+WAIT_SECONDS: Final = 420.0
 SEED: Final = 7
 
 

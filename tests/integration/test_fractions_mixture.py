@@ -53,7 +53,8 @@ OWN_WORDS = (
     "Node didn't have enough resource",
 )
 """Of a kubelet that fails a pod since it, or the plugin, was just not there."""
-WAIT_SECONDS = 240.0
+WAIT_SECONDS = 420.0
+"""More than the five minutes after which a scheduler asks again though nothing that it sees has changed."""
 
 
 @dataclass(frozen=True)

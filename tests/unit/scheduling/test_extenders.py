@@ -56,7 +56,7 @@ class Standin:
     def profile(self, **changes: Any) -> Profile:
         extender = {
             "urlPrefix": f"https://127.0.0.1:{self.port}/scheduler/", "filterVerb": "filter", "bindVerb": "bind",
-            "prioritizeVerb": "prioritize", "weight": 5, "nodeCacheCapable": True, "httpTimeout": "500ms",
+            "prioritizeVerb": "prioritize", "weight": 5, "nodeCacheCapable": True, "httpTimeout": "30s",
             "tlsConfig": {"caData": base64.b64encode(self.authority.pem.encode()).decode(), "serverName": "extender.test"},
             "managedResources": [{"name": MEMORY, "ignoredByScheduler": True}, {"name": "nvidia.com/gpu"}], **changes,
         }  # fmt: skip
@@ -187,6 +187,36 @@ async def test_fits_later(cluster: MemoryCluster, extender: Standin) -> None:
         await cluster.until(lambda: message_of(cluster, "one", "Unschedulable") != "")
         extender.answers["filter"] = lambda asked: {"NodeNames": asked["NodeNames"]}
         await cluster.patch(manifests.NODE, "a", {"metadata": {"labels": {"x": "y"}}})
+        await cluster.until(lambda: node_of(cluster, "one") != "")
+
+
+async def test_changed_meanwhile(cluster: MemoryCluster, extender: Standin) -> None:
+    """What changes while the extender thinks is reason enough to ask again."""
+    changing: list[asyncio.Task[Any]] = []
+
+    def refuse_once(_: dict[str, Any]) -> dict[str, Any]:
+        extender.answers["filter"] = lambda asked: {"NodeNames": asked["NodeNames"]}
+        change = cluster.patch(manifests.NODE, "a", {"metadata": {"labels": {"x": "y"}}})
+        changing.append(asyncio.create_task(change))
+        return {"NodeNames": [], "FailedNodes": dict.fromkeys("abc", "full")}
+
+    extender.answers["filter"] = refuse_once
+    async with running(cluster, extender.profile(bindVerb="")):
+        await cluster.create(fraction("one"))
+        await cluster.until(lambda: node_of(cluster, "one") != "")
+    await asyncio.gather(*changing)
+
+
+async def test_fits_without_a_change(
+    cluster: MemoryCluster, extender: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an extender goes by may change where the scheduler does not see it: in the end it asks again."""
+    monkeypatch.setattr(resting, "_LEFTOVER_SECONDS", 0.05)
+    extender.answers["filter"] = lambda _: {"NodeNames": [], "FailedNodes": dict.fromkeys("abc", "full")}
+    async with running(cluster, extender.profile(bindVerb="")):
+        await cluster.create(fraction("one"))
+        await cluster.until(lambda: message_of(cluster, "one", "Unschedulable") != "")
+        extender.answers["filter"] = lambda asked: {"NodeNames": asked["NodeNames"]}
         await cluster.until(lambda: node_of(cluster, "one") != "")
 
 

@@ -108,6 +108,7 @@ class Scheduler:
         self, pod: Manifest, cluster: Mapping[str, Room], extenders: Sequence[Extender], group: asyncio.TaskGroup
     ) -> Room | None:
         asked = self._asked(pod)
+        changes = self._resting.changes
         filtered = filtering.build_filtered(pod, asked, cluster)
         try:
             for extender in extenders:
@@ -123,7 +124,8 @@ class Scheduler:
         message = diagnosis.build_message(pod, filtered.refused, preempts=eviction is not None)
         self._reporter.report(pod, message)
         if extenders:
-            self._resting.put(pod, due=False)
+            # What changed while the extenders thought is not in their answer.
+            self._resting.put(pod, due=self._resting.changes != changes)
         if eviction is not None:
             group.create_task(self._evictor.evict(pod, eviction))
         return None

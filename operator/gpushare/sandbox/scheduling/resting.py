@@ -1,6 +1,7 @@
 """When pods that extenders have refused are asked about again: not at every change, or each change would cost a call a pod.
 
-As in a real scheduler: after 1, 2, 4, 8 and 10 seconds; one that does not fit, once something has changed besides.
+As in a real scheduler: after 1, 2, 4, 8 and 10 seconds; one that does not fit, once something has changed besides, and
+after five minutes whatever happens, since extenders go by more than the scheduler sees.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ from gpushare.domain.manifests import Manifest
 
 _FIRST_SECONDS = 1.0
 _LAST_SECONDS = 10.0
+_LEFTOVER_SECONDS = 300.0
 
 
 @dataclass(slots=True)
 class _Rest:
-    until: float
+    begun: float
     pause: float
     due: bool
-    """Whether it is tried at its time without any change."""
+    """Whether it is tried after its pause without any change."""
+
+    @property
+    def until(self) -> float:
+        return self.begun + (self.pause if self.due else _LEFTOVER_SECONDS)
 
 
 class Resting:
@@ -28,21 +34,24 @@ class Resting:
 
     def __init__(self) -> None:
         self._rests: dict[str, _Rest] = {}
+        self.changes = 0
+        """Grows with each change that could help somebody."""
 
     def put(self, pod: Manifest, *, due: bool) -> None:
-        """The pod was tried in vain. `due`: something was broken, which may be whole by itself the next time."""
-        uid, now = pod["metadata"]["uid"], time.monotonic()
+        """The pod was tried in vain. `due`: something was broken, or has changed meanwhile: it may go well the next time."""
+        uid = pod["metadata"]["uid"]
         before = self._rests.get(uid)
         pause = min(before.pause * 2, _LAST_SECONDS) if before else _FIRST_SECONDS
-        self._rests[uid] = _Rest(now + pause, pause, due)
+        self._rests[uid] = _Rest(time.monotonic(), pause, due)
 
     def rests(self, pod: Manifest) -> bool:
         """Whether the pod is not to be tried now."""
         rest = self._rests.get(pod["metadata"]["uid"])
-        return rest is not None and (not rest.due or time.monotonic() < rest.until)
+        return rest is not None and time.monotonic() < rest.until
 
     def wake(self) -> None:
-        """Something changed: whoever did not fit is tried again, at its time."""
+        """Something changed: whoever did not fit is tried again, after its pause."""
+        self.changes += 1
         for rest in self._rests.values():
             rest.due = True
 
@@ -51,6 +60,6 @@ class Resting:
         self._rests.pop(uid, None)
 
     def seconds_until_due(self) -> float:
-        """Until the next one may be tried; infinite when none waits for its time."""
-        until = min((rest.until for rest in self._rests.values() if rest.due), default=math.inf)
+        """Until the next one may be tried; infinite when none rests."""
+        until = min((rest.until for rest in self._rests.values()), default=math.inf)
         return max(0.0, until - time.monotonic())
