@@ -27,7 +27,7 @@ async def fractions() -> Fractions:
 
 @pytest.fixture
 async def replica(fractions: Fractions) -> AsyncIterator[Replica]:
-    async with fractions.replica(seconds=5.0) as running:
+    async with fractions.replica(seconds=60.0) as running:
         yield running
 
 
@@ -76,16 +76,17 @@ async def test_nobody_overtakes(fractions: Fractions, replica: Replica) -> None:
     assert await behind == ["", ""]
 
 
-async def test_waiting_ends_in_time(fractions: Fractions, replica: Replica) -> None:
+async def test_waiting_ends_in_time(fractions: Fractions) -> None:
     """R1: kube-scheduler gets an answer before it hangs up, and nothing stays reserved."""
-    assert await replica.bind(await fractions.add_pod("first", SMALL), "n1") == ""
-    other = await fractions.add_pod("other", hami(gpus=1, mem=2000))
+    async with fractions.replica(seconds=5.0) as replica:
+        assert await replica.bind(await fractions.add_pod("first", SMALL), "n1") == ""
+        other = await fractions.add_pod("other", hami(gpus=1, mem=2000))
 
-    assert await replica.bind(other, "n1") == (
-        "n1 is still starting other pods with GPUs, default/first; this one is tried again"
-    )
-    assert sorted(free_on(replica)) == [14360, 15360]
-    assert "other" not in {placed.name for placed in replica.books.pods.values()}
+        assert await replica.bind(other, "n1") == (
+            "n1 is still starting other pods with GPUs, default/first; this one is tried again"
+        )
+        assert sorted(free_on(replica)) == [14360, 15360]
+        assert "other" not in {placed.name for placed in replica.books.pods.values()}
 
 
 async def test_containers_that_differ_go_alone(fractions: Fractions, replica: Replica) -> None:
