@@ -1,6 +1,7 @@
 """The server over its sockets: TLS, restarts, logs of kubelets, and many objects with many watches."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import ssl
@@ -67,6 +68,18 @@ async def test_stops_twice() -> None:
     await server.stop()
     again = await ApiServer.start(Settings(port=port))
     await again.stop()
+
+
+async def test_stops_during_a_handshake(server: ApiServer) -> None:
+    """Whoever was accepted before, and says who it is only afterwards, is not answered any more."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    await read(server, "/version")  # who has come later than the first is through
+    await server.stop()
+    with contextlib.suppress(OSError):
+        await writer.start_tls(ssl.create_default_context(cadata=server.ca_pem), server_hostname="localhost")
+        writer.write(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert await reader.read(100) == b""
+    writer.transport.abort()
 
 
 async def test_port_taken(server: ApiServer) -> None:

@@ -151,7 +151,7 @@ class ApiServer:
 
     async def _listen(self) -> None:
         # Without aiohttp's runner, which takes no care of who is just connecting.
-        answering = web.Server(self._serve, handler_cancellation=True, access_log=None)
+        answering = _Answering(self._serve, handler_cancellation=True, access_log=None)
         server = await asyncio.get_running_loop().create_server(
             answering, HOST, self._port, ssl=self._tls, reuse_address=True, start_serving=False
         )
@@ -198,10 +198,27 @@ class ApiServer:
         return await Caller(self.api.store, self._clients).call(webhook, review)
 
 
-async def _end(server: asyncio.Server, answering: web.Server) -> None:
+class _Answering(web.Server):
+    """All connections. Whoever comes to the end of its handshake after that of the server is let in no more."""
+
+    _has_ended = False
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """A handshake has ended, which may have begun long before."""
+        super().connection_made(handler, transport)
+        if self._has_ended:
+            transport.abort()
+
+    async def end(self) -> None:
+        """Hangs up everybody."""
+        self._has_ended = True
+        self.pre_shutdown()
+        await self.shutdown(_ANSWER_SECONDS)
+
+
+async def _end(server: asyncio.Server, answering: _Answering) -> None:
     await closing.close(server)
-    answering.pre_shutdown()
-    await answering.shutdown(_ANSWER_SECONDS)
+    await answering.end()
 
 
 async def _request_of(http: web.BaseRequest) -> Request | Response:
