@@ -127,7 +127,7 @@ class Fractions:
 
     @contextlib.asynccontextmanager
     async def replica(
-        self, name: str = "one", *, settings: AdmissionSettings | None = None, elect: bool = True, seconds: float = 5.0
+        self, name: str = "one", *, settings: AdmissionSettings | None = None, elect: bool = True, seconds: float = 60.0
     ) -> AsyncIterator[Replica]:
         """A running replica."""
         options = Options(
