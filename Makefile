@@ -11,10 +11,15 @@ PYTEST := $(BIN)/python -m pytest -q $(if $(K),-k '$(K)')
 HALF := tests/unit tests/golden tests/conformance tests/chart
 OTHER_HALF := tests/integration
 FAST := $(HALF) $(OTHER_HALF)
-# Each half remembers for itself what failed; `make test-again` runs that.
-IN_HALF := -o cache_dir=.pytest_cache/half
-IN_OTHER_HALF := -o cache_dir=.pytest_cache/other-half
-AGAIN := --last-failed --last-failed-no-failures none
+# Each half remembers for itself how it ended and what failed; `make test-again` runs that.
+CACHE := .pytest_cache/half
+OTHER_CACHE := .pytest_cache/other-half
+# $(call again,CACHE,FOLDERS). Where the half was broken off, or nothing is known of what failed, it fails.
+again = case "$$(cat $(1)/ended 2>/dev/null)" in \
+	0) ;; \
+	1) $(PYTEST) -o cache_dir=$(1) --last-failed --last-failed-no-failures none $(2) ;; \
+	*) echo "no whole run of $(2): make test" >&2; exit 1 ;; \
+	esac
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help
@@ -68,10 +73,10 @@ unit: setup ## unit and golden tests
 .PHONY: test
 test: setup ## all fast suites; T=path and K=expression narrow
 ifeq ($(T)$(K),tests)
-	@out=$$(mktemp); trap 'rm -f $$out' EXIT; \
-	$(PYTEST) $(IN_OTHER_HALF) $(OTHER_HALF) >$$out 2>&1 & other=$$!; \
-	echo "$(PYTEST) $(HALF)"; $(PYTEST) $(IN_HALF) $(HALF); half=$$?; \
-	wait $$other; rest=$$?; \
+	@rm -rf $(CACHE) $(OTHER_CACHE); mkdir -p $(CACHE) $(OTHER_CACHE); out=$$(mktemp); trap 'rm -f $$out' EXIT; \
+	$(PYTEST) -o cache_dir=$(OTHER_CACHE) $(OTHER_HALF) >$$out 2>&1 & other=$$!; \
+	echo "$(PYTEST) $(HALF)"; $(PYTEST) -o cache_dir=$(CACHE) $(HALF); half=$$?; echo $$half >$(CACHE)/ended; \
+	wait $$other; rest=$$?; echo $$rest >$(OTHER_CACHE)/ended; \
 	echo "$(PYTEST) $(OTHER_HALF)"; cat $$out; \
 	exit $$((half | rest))
 else
@@ -80,8 +85,8 @@ endif
 
 .PHONY: test-again
 test-again: setup ## what failed in the last `make test`, once more
-	$(PYTEST) $(IN_HALF) $(AGAIN) $(HALF) || [ $$? = 5 ] # 5: nothing had failed
-	$(PYTEST) $(IN_OTHER_HALF) $(AGAIN) $(OTHER_HALF) || [ $$? = 5 ]
+	@$(call again,$(CACHE),$(HALF))
+	@$(call again,$(OTHER_CACHE),$(OTHER_HALF))
 
 .PHONY: chart
 chart: setup ## the Helm chart, with the real helm: renders, installs, upgrades, uninstalls (needs npm, or HELM=/path/to/helm)
