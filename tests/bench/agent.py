@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -81,18 +81,17 @@ def _reloads() -> Iterator[Figure]:
 
 
 def _answers() -> Iterator[Figure]:
-    """Beside a server that does nothing: in turn, each over a connection that carries nothing else."""
-    with (
-        running(replicas=4) as agent,
-        _bare_server() as bare_socket,
-        contextlib.closing(PluginClient(agent.socket)) as mine,
-        contextlib.closing(PluginClient(bare_socket)) as theirs,
-    ):
+    """Beside a server that does nothing: in turn, each over connections that carry nothing else and stay open."""
+    with running(replicas=4) as agent, _bare_server() as bare_socket, contextlib.ExitStack() as stack:
         agent.kubelet.wait_for(GPUS * 4)
         ids = _ids(agent.client)
-        preferred = _side_by_side(*(partial(_calls, partial(_prefer, client, ids)) for client in (mine, theirs)))
-        allocated = _side_by_side(*(partial(_calls, partial(_allocate, client, ids[0])) for client in (mine, theirs)))
-        crowded = _side_by_side(*(partial(_crowd, socket, ids[0]) for socket in (agent.socket, bare_socket)))
+        both = [
+            [stack.enter_context(contextlib.closing(PluginClient(socket))) for _ in range(CLIENTS)]
+            for socket in (agent.socket, bare_socket)
+        ]
+        preferred = _side_by_side(*(partial(_calls, partial(_prefer, clients[0], ids)) for clients in both))
+        allocated = _side_by_side(*(partial(_calls, partial(_allocate, clients[0], ids[0])) for clients in both))
+        crowded = _side_by_side(*(partial(_crowd, clients, ids[0]) for clients in both))
     one, other = (scaled(values, 1e3) for values in preferred)
     yield from _compared(
         "GetPreferredAllocation",
@@ -166,10 +165,9 @@ def _side_by_side(one: Callable[[int], Values], other: Callable[[int], Values]) 
     return tuple(v for mine, _ in rounds for v in mine), tuple(v for _, theirs in rounds for v in theirs)
 
 
-def _crowd(socket: Path, share: str, times: int) -> Values:
-    def one(_: int) -> Values:
-        with contextlib.closing(PluginClient(socket)) as client:
-            return _calls(partial(_allocate, client, share), times // CLIENTS)
+def _crowd(clients: Sequence[PluginClient], share: str, times: int) -> Values:
+    def one(client: PluginClient) -> Values:
+        return _calls(partial(_allocate, client, share), times // len(clients))
 
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        return tuple(value for values in pool.map(one, range(CLIENTS)) for value in values)
+    with ThreadPoolExecutor(len(clients)) as pool:
+        return tuple(value for values in pool.map(one, clients) for value in values)
