@@ -54,17 +54,21 @@ def test_end(tmp_path: Path, short_folder: Path, number: signal.Signals) -> None
 
 def test_end_before_ready(short_folder: Path) -> None:
     """Who changes his mind while it starts gets the same clean end."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*commands.GPUSHARE, "sandbox", "--nodes", "50"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin", "TMPDIR": str(short_folder)},
-    )  # fmt: skip
-    while not list(short_folder.iterdir()):
-        assert process.poll() is None
-        time.sleep(0.01)  # a busy loop would take the core from what it waits for
+    ) as process:  # fmt: skip
+        try:
+            # A folder: whoever looks for the place of temporary files first tries it with a file.
+            while not any(path.is_dir() for path in short_folder.iterdir()):
+                assert process.poll() is None
+                time.sleep(0.01)  # a busy loop would take the core from what it waits for
 
-    process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)
 
-    _, errors = process.communicate(timeout=commands.PATIENCE)
+            _, errors = process.communicate(timeout=commands.PATIENCE)
+        finally:
+            process.kill()
     assert process.returncode == 0, errors.decode()
     assert list(short_folder.iterdir()) == []
 
