@@ -26,6 +26,7 @@ NAMESPACE = "gpu-operator"
 IMAGE = "registry.example/gpu-sharing-operator:test"
 POLICY = "cluster-policy"
 WAIT_SECONDS = 60.0
+_STEP_SECONDS = 0.05
 _ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{names.CONTROLLER}"
 _GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
 REQUIRED = (
@@ -75,12 +76,15 @@ class GpuCluster:
         return [write for write in self.writes if any(f"/{plural}" in write for plural in plurals)]
 
     async def quiet(self, seconds: float = 1.2) -> None:
-        """Waits until the controller has written nothing for a while: longer than it may put off a status."""
-        while True:
-            before = len(self.writes)
-            await asyncio.sleep(seconds)
-            if before == len(self.writes):
-                return
+        """Waits until the controller has written nothing for a while: longer than it may put off a status.
+
+        In small steps: on a busy machine each takes longer, and so does what the controller does meanwhile.
+        """
+        steps, before = 0, -1
+        while steps < seconds / _STEP_SECONDS:
+            written = sum("/leases" not in write for write in self.writes)
+            steps, before = (steps + 1 if written == before else 0), written
+            await asyncio.sleep(_STEP_SECONDS)
 
     async def install(self) -> None:
         await self.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
