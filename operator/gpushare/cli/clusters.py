@@ -46,7 +46,13 @@ def read_credentials(kubeconfig: Path | None) -> Credentials:
     """
     if kubeconfig is None:
         listed = [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
-        kubeconfig = next((path for path in listed if path.exists()), Path.home() / ".kube" / "config")
+        kubeconfig = next((path for path in listed if path.exists()), None)
+        if kubeconfig is None and listed:
+            # Never that of the home folder, which is of another cluster than the one that was meant.
+            raise UsageError(
+                f"$KUBECONFIG names {listed[0]}, which is not there; a sandbox takes its file along when it ends"
+            )
+    kubeconfig = kubeconfig or Path.home() / ".kube" / "config"
     return from_kubeconfig(kubeconfig)
 
 
