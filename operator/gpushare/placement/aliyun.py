@@ -37,9 +37,14 @@ def read_count(pod: Manifest, findings: Findings, *, has_memory: bool) -> int:
     return max(count, 1)
 
 
+def words(settings: RequestSettings) -> Sequence[str]:
+    """The resources of this dialect."""
+    return settings.aliyun_memory, settings.aliyun_cores, names.RESOURCE_ALIYUN_COUNT
+
+
 def asks_for_fractions(reader: ContainerReader, settings: RequestSettings) -> bool:
     """Whether a container names a resource of this dialect."""
-    return any(map(reader.has, (settings.aliyun_memory, settings.aliyun_cores, names.RESOURCE_ALIYUN_COUNT)))
+    return any(map(reader.has, words(settings)))
 
 
 def refuse_mixture(readers: Sequence[ContainerReader], settings: RequestSettings) -> None:
@@ -76,8 +81,8 @@ def read_container(reader: ContainerReader, count: int, settings: RequestSetting
     if reader.has(names.RESOURCE_ALIYUN_COUNT):
         # The device plugin refuses it too, once it is too late: nodes show it, and nobody can have it.
         message = (
-            f"only says how many GPUs a node has; leave it out, ask for {settings.aliyun_memory}, and write it as a label "
-            "of the pod: over how many GPUs"
+            f"only says how many GPUs a node has; leave it out and ask for {settings.aliyun_memory}; over how many GPUs, "
+            "the label of that name of the pod says"
         )
         reader.refuse(names.RESOURCE_ALIYUN_COUNT, message)
     if not units:

@@ -24,9 +24,9 @@ def parse_whole(text: object, unit: str = "") -> int:
         AmountError: no number, negative, not whole, or larger than anything that there is.
     """
     written = str(text)
+    advice = f"write a plain number of {unit}" if unit else "write a plain number"
     if _BINARY.match(written):
-        meant = f" of {unit}" if unit else ""
-        raise AmountError(f'"{written}" is an amount of bytes; write a plain number{meant}')
+        raise AmountError(f'"{written}" is an amount of bytes; {advice}')
     found = _FORM.match(written)
     try:
         number = Decimal(found[1]) if found else None
@@ -39,7 +39,7 @@ def parse_whole(text: object, unit: str = "") -> int:
     if number < 0:
         raise AmountError(f"{written} is negative; write 0 or more")
     if number > MOST:
-        raise AmountError(f"{written} is more than there can be")
+        raise AmountError(f"{written} is more than there can be; {advice}")
     if number != number.to_integral_value():
         raise AmountError(f"{written} is not whole; write a whole number")
     return int(number)

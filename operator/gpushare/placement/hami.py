@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gpushare.placement.amounts import MOST
 from gpushare.placement.reading import ContainerReader
 from gpushare.placement.settings import RequestSettings
 from gpushare.placement.shapes import WHOLE, ContainerRequest
 
 
+def words(settings: RequestSettings) -> Iterator[str]:
+    """The resources by which a part of a GPU is asked for."""
+    return filter(None, (settings.memory, settings.memory_percentage, settings.cores))
+
+
 def asks_for_fractions(reader: ContainerReader, settings: RequestSettings) -> bool:
     """Whether a container names memory or compute, and so cannot mean a whole GPU of NVIDIA's plugin."""
-    return any(map(reader.has, (settings.memory, settings.memory_percentage, settings.cores)))
+    return any(map(reader.has, words(settings)))
 
 
 def mind_priority(reader: ContainerReader, settings: RequestSettings) -> None:
     """Warns of a priority in a pod that concerns nobody of ours: nothing reads it there, and the pod may wait for it for ever."""
     if reader.has(settings.priority):
-        others = ", ".join(filter(None, (settings.memory, settings.memory_percentage, settings.cores)))
+        others = ", ".join(words(settings))
         reader.warn(
             settings.priority, f"does nothing without a part of a GPU; write one of {others} too, or leave it out"
         )

@@ -10,7 +10,7 @@ from gpushare.domain.manifests import Manifest
 from gpushare.errors import Problem
 from gpushare.placement import aliyun, hami
 from gpushare.placement.constraining import AnnotationReader
-from gpushare.placement.reading import Findings, read_containers
+from gpushare.placement.reading import ContainerReader, Findings, read_containers
 from gpushare.placement.settings import RequestSettings
 from gpushare.placement.shapes import ContainerRequest, PodRequest
 
@@ -36,9 +36,10 @@ def read_request(pod: Manifest, settings: RequestSettings) -> ReadRequest:
     is_aliyun = any(aliyun.asks_for_fractions(reader, settings) for reader in readers)
     count = aliyun.read_count(pod, findings, has_memory=is_aliyun)
     if is_aliyun and (is_hami or has_plain):
+        words = (aliyun.words(settings), (settings.count, *hami.words(settings)))
+        both = " and ".join(_first_named(readers, each) for each in words)
         message = (
-            f"asks for both {settings.aliyun_memory} and {settings.count}, which no node serves together; "
-            "write all containers in one of the two dialects"
+            f"asks for both {both}, which no node serves together; write all containers in one of the two dialects"
         )
         return ReadRequest(problems=(*findings.problems, Problem(path="spec", message=message)))
     if is_aliyun:
@@ -51,6 +52,10 @@ def read_request(pod: Manifest, settings: RequestSettings) -> ReadRequest:
     for reader in readers:
         hami.mind_priority(reader, settings)
     return ReadRequest(warnings=tuple(findings.warnings))
+
+
+def _first_named(readers: Iterable[ContainerReader], resources: Iterable[str]) -> str:
+    return next(resource for resource in resources if any(reader.has(resource) for reader in readers))
 
 
 def _build(

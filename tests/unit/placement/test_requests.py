@@ -148,6 +148,11 @@ def test_aliyun(units: int, cores: int | None, count: str | None, expected: tupl
         pytest.param(pod_of(hami(gpus=1, mem="0.5")), "0.5 is not whole", id="fractional memory"),
         pytest.param(pod_of(hami(gpus=1, mem=2**31)), "2147483648 is more than there can be", id="overflowing"),
         pytest.param(
+            pod_of(hami(gpus=1, mem="3G")),
+            "3G is more than there can be; write a plain number of MiB",
+            id="decimal bytes",
+        ),
+        pytest.param(
             pod_of(hami(gpus=1, mem="9e999")), "9e999 is more than there can be", id="overflowing beyond measure"
         ),
         pytest.param(
@@ -168,6 +173,11 @@ def test_aliyun(units: int, cores: int | None, count: str | None, expected: tupl
         ),
         pytest.param(
             pod_of(hami("a", gpus=1), aliyun("b", units=1)), "which no node serves together", id="units and a whole GPU"
+        ),
+        pytest.param(
+            pod_of(container("a", requests={"nvidia.com/gpumem": "5"}), aliyun("b", units=1)),
+            "spec: asks for both aliyun.com/gpu-mem and nvidia.com/gpumem, which",
+            id="both dialects, without a number of GPUs",
         ),
         pytest.param(pod_of(aliyun(units="1.5")), "1.5 is not whole", id="aliyun fractional"),
         pytest.param(pod_of(aliyun(units="4Gi")), "write a plain number of units", id="aliyun bytes"),
@@ -195,12 +205,12 @@ def test_aliyun(units: int, cores: int | None, count: str | None, expected: tupl
         ),
         pytest.param(
             pod_of(container(requests={"aliyun.com/gpu-mem": "4", "aliyun.com/gpu-count": "2"})),
-            "requests[aliyun.com/gpu-count]: only says how many GPUs a node has; leave it out",
+            "requests[aliyun.com/gpu-count]: only says how many GPUs a node has; leave it out and ask for aliyun.com/gpu-mem",
             id="aliyun number of GPUs as a resource",
         ),
         pytest.param(
             pod_of(container(requests={"aliyun.com/gpu-count": "2"})),
-            "ask for aliyun.com/gpu-mem, and write it as a label of the pod",
+            "over how many GPUs, the label of that name of the pod says",
             id="a count alone",
         ),
         pytest.param(
