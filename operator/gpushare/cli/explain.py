@@ -78,11 +78,14 @@ def _explain_pod(picture: Picture, pod: Manifest) -> Explanation:
     from gpushare.placement.requests import read_request
     from gpushare.placement.settings import RequestSettings
     from gpushare.scheduler.books import Stage
+    from gpushare.views import holders
     from gpushare.views.explanations import PodPicture, explain_pod
 
     read = read_request(pod, RequestSettings())
-    books, uid = picture.books, pod["metadata"]["uid"]
-    state, placed = books.nodes.get(pod["spec"].get("nodeName", "")), books.pods.get(uid)
+    books, metadata, host = picture.books, pod["metadata"], pod["spec"].get("nodeName", "")
+    uid = metadata["uid"]
+    state, placed = books.nodes.get(host), books.pods.get(uid)
+    node = next((each for each in picture.gpu_nodes if each.name == host), None)
     request = read.request
     fits = {name: fit(each, request) for name, each in books.nodes.items()} if request is not None else {}
     return explain_pod(
@@ -94,6 +97,7 @@ def _explain_pod(picture: Picture, pod: Manifest) -> Explanation:
             held={name: tuple(grant.uuid for grant in grants) for name, grants in placed.containers.items()}
             if placed
             else {},
+            parts=holders.list_parts_of(node, metadata["namespace"], metadata["name"]) if node is not None else (),
             is_confirmed=placed is not None and placed.stage is Stage.CONFIRMED,
             fits=fits,
             known_resources=picture.known_resources,

@@ -80,6 +80,8 @@ class PodPicture:
     decision: Decision | None = None
     held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By container: UUIDs of the GPUs that it has, by the agent's word or else by the decision."""
+    parts: Sequence[str] = ()
+    """What it has by the agent's word, in the caller's words; for pods that fractions are not counted for."""
     is_confirmed: bool = False
     fits: Mapping[str, Fit] = field(default_factory=dict)
     """By node: whether it would take the pod now."""
@@ -183,6 +185,7 @@ def _placed(picture: PodPicture) -> Iterator[tuple[str, str]]:
     yield "node", str(picture.pod["spec"]["nodeName"])
     node, request = picture.node, picture.read.request
     if node is None or request is None:
+        yield from (("has", part) for part in picture.parts)
         return
     indexes = {gpu.uuid: gpu.index for gpu in node.gpus}
     for container, uuids in picture.held.items():

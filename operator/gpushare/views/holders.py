@@ -39,9 +39,19 @@ def build_document(nodes: Iterable[GPUNode]) -> Mapping[str, Any]:
 def list_parts(node: GPUNode) -> list[str]:
     """Who holds what on one node, a sentence each."""
     return [
-        f"{each.namespace}/{each.pod} ({each.container}): {_part_of(each)}, GPU {device['index']}"
+        f"{each.namespace}/{each.pod} ({each.container}): {_part_on(device, each)}"
         for device in node.status.devices
         for each in _held(node, device)
+    ]
+
+
+def list_parts_of(node: GPUNode, namespace: str, pod: str) -> list[str]:
+    """What the containers of one pod hold of the node's GPUs, a sentence each."""
+    return [
+        f"{each.container}: {_part_on(device, each)}"
+        for device in node.status.devices
+        for each in _held(node, device)
+        if (each.namespace, each.pod) == (namespace, pod)
     ]
 
 
@@ -66,6 +76,10 @@ def _rows(node: GPUNode, device: Mapping[str, Any]) -> Iterator[list[str]]:
 def _held(node: GPUNode, device: Mapping[str, Any]) -> Iterator[ContainerAllocation]:
     mine = (each for each in node.status.allocations if each.gpu_index == device["index"])
     return iter(sorted(mine, key=lambda each: (each.namespace, each.pod, each.container, each.resource)))
+
+
+def _part_on(device: Mapping[str, Any], held: ContainerAllocation) -> str:
+    return f"{_part_of(held)}, GPU {device['index']}"
 
 
 def _part_of(held: ContainerAllocation) -> str:

@@ -49,6 +49,7 @@ def cluster(tmp_path: Path) -> str:
     objects = [
         node("ack"), node("hami"), node("plain"), ack, gpu_node("hami", mode=HAMI), plain,
         bound("four", "ack", Grant("GPU-ack-1", 4096, 0, 4), **{"aliyun.com/gpu-mem": 4}),
+        bound("whole", "plain", **{"nvidia.com/gpu": 1}),
         bound("stranger", "ack", **{"aliyun.com/gpu-mem": 5}),
         bound("part", "hami", Grant("GPU-hami-0", 3000, 30), dialect=Dialect.HAMI, **{"nvidia.com/gpumem": 3000}),
         {**bound("done", "ack", Grant("GPU-ack-0", 4096, 0, 4)), "status": {"phase": "Succeeded"}},
@@ -130,6 +131,7 @@ def test_top(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
     ("name", "says"),
     [
         pytest.param("four", ["has c: GPU 1 (GPU-ack-1)", "confirmed yes", "why this GPU binpack"], id="placed"),
+        pytest.param("whole", ["node plain", "has c: 1 share of nvidia.com/gpu, GPU 1"], id="on a node without fractions"),
         pytest.param("stranger", ["decided by nobody of ours"], id="bound by somebody else"),
         pytest.param(
             "big",
