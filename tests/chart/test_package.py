@@ -33,7 +33,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (other / "Chart.yaml").write_text("apiVersion: v2\nname: node-feature-discovery\nversion: 0.19.3\n")
     (other / "templates" / "worker.yaml").write_text(WORKER)
     environ = {**os.environ, "NFD_REPOSITORY": f"file://{other}", "HELM": str(helm.find())}
-    got = subprocess.run([SCRIPT, folder], env=environ, capture_output=True, text=True, check=False, timeout=60)
+    got = subprocess.run([SCRIPT, folder], env=environ, capture_output=True, text=True, check=False, timeout=200)
     assert got.returncode == 0, got.stderr
     [package] = folder.glob("gpu-sharing-operator-*.tgz")
     return package
@@ -63,7 +63,7 @@ def test_not_in_it(tmp_path: Path) -> None:
 def test_no_repository(tmp_path: Path) -> None:
     """The script asks for what it cannot know."""
     environ = {key: value for key, value in os.environ.items() if key != "NFD_REPOSITORY"}
-    got = subprocess.run([SCRIPT, tmp_path], env=environ, capture_output=True, text=True, check=False, timeout=60)
+    got = subprocess.run([SCRIPT, tmp_path], env=environ, capture_output=True, text=True, check=False, timeout=200)
 
     assert got.returncode == 2
     assert "NFD_REPOSITORY=" in got.stderr

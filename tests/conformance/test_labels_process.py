@@ -36,7 +36,7 @@ def test_the_command(case: Case, tmp_path: Path) -> None:
         environ["LD_LIBRARY_PATH"] = str(tmp_path)
     command = [sys.executable, "-m", "gpushare", "labels", *arguments_of(case, tmp_path)]
 
-    ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=30)
+    ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=120)
 
     assert ended.returncode == case.body["exit_code"], ended.stderr
     assert told(read_labels(tmp_path)) in [told(variant) for variant in variants_of(case)]

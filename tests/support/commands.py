@@ -15,7 +15,7 @@ PATIENCE = 180.0
 GPUSHARE = (sys.executable, "-m", "gpushare")
 
 
-def run(*args: str, seconds: float = 120.0, **environ: str) -> subprocess.CompletedProcess[str]:
+def run(*args: str, seconds: float = 500.0, **environ: str) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end. Standard error comes with the output."""
     return subprocess.run(
         [*GPUSHARE, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
