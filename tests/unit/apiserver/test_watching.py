@@ -1,7 +1,10 @@
 """Lists, pages and watches, and the versions at which clients see things."""
 
+import asyncio
+
 import pytest
 
+from gpushare.sandbox.apiserver.storage import Event, Record, Subscription
 from support.embedded_api import MERGE, EmbeddedApi
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -158,3 +161,15 @@ async def test_slow_client(api: EmbeddedApi, monkeypatch: pytest.MonkeyPatch) ->
     for number in range(5):
         await create(api, f"a{number}")
     assert await watch.rest() == []
+
+
+async def test_change_in_the_moment_of_a_bookmark() -> None:
+    """A change that comes just as a watch has waited long enough is taken then: the bookmark's version has it in."""
+    key = ("", "configmaps")
+    subscription = Subscription(key, lambda _: True)
+    change = Event("ADDED", key, Record({}, 2), None)
+    taking = asyncio.create_task(subscription.take(0))
+    await asyncio.sleep(0)
+    subscription.push(change)
+
+    assert await taking == [change]

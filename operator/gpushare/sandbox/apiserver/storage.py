@@ -7,6 +7,7 @@ serves every client that asks for the object or watches it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 
@@ -97,11 +98,10 @@ class Subscription:
         """All changes since the last call; waits for one. Empty after `seconds` without any, or when closed."""
         if not self._events and not self.closed:
             self._wake.clear()
-            try:
+            # A change may come in the very moment in which the time is over: whoever is told the version is told of it too.
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._wake.wait()
-            except TimeoutError:
-                return []
         taken = list(self._events)
         self._events.clear()
         return [] if self.closed else taken
