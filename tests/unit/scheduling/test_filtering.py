@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpushare.sandbox.scheduling import amounts, diagnosis, filtering, rooms
+from gpushare.sandbox.scheduling import amounts, diagnosis, filtering
+from support import rooms
 from support import workload_objects as objects
 
 NO_GPUS = "no new claims to deallocate, preemption: 0/3 nodes are available:"
@@ -20,9 +21,7 @@ def pinned(name):
 
 def explain(pod, nodes, running=()):
     """The message about a pod that must fit nowhere."""
-    cluster = rooms.build_rooms(nodes)
-    for other in running:
-        cluster[other["spec"]["nodeName"]].take(other, amounts.requested(other))
+    cluster = rooms.build_rooms(nodes, running)
     filtered = filtering.build_filtered(pod, amounts.requested(pod), cluster)
     assert not filtered.fitting
     return diagnosis.build_message(pod, filtered.refused)

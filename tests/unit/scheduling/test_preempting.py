@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.scheduling import amounts, diagnosis, filtering, preempting, rooms
+from gpushare.sandbox.scheduling import amounts, diagnosis, filtering, preempting
+from support import rooms
 from support import workload_objects as objects
 
 

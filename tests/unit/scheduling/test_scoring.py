@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gpushare.sandbox.scheduling import amounts, rooms, scoring
+from gpushare.sandbox.scheduling import amounts, scoring
+from support import rooms
 from support import workload_objects as objects
 
 OWNER = objects.workload("ReplicaSet", "web")
 
 
 def choose(pod, nodes, running=()):
-    cluster = rooms.build_rooms(nodes)
-    for other in running:
-        cluster[other["spec"]["nodeName"]].take(other, amounts.requested(other))
+    cluster = rooms.build_rooms(nodes, running)
     return scoring.choose(pod, amounts.requested(pod), list(cluster.values())).name
 
 

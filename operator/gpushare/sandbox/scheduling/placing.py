@@ -1,7 +1,7 @@
 """The scheduler of one profile: makes a pass when something relevant changed, asks the profile's extenders, binds.
 
 Made by `app`. Pods without extenders are placed without a pause, so that a pass sees one state of the cluster; with extenders
-a pass may take long, and looks again at what is there for each pod.
+a pass may take long, and each pod sees what is there by then.
 """
 
 from __future__ import annotations
@@ -88,15 +88,12 @@ class Scheduler:
         waiting = [pod for pod in waiting if not self._resting.rests(pod)]
         if not waiting:
             return
-        cluster = self._standing.build_rooms()
         for pod in waiting:
             extenders = [each for each in self._extenders if each.settings.is_interested(pod)]
-            cluster = self._standing.build_rooms() if extenders else cluster
-            room = await self._place(pod, cluster, extenders, group)
+            room = await self._place(pod, self._standing.rooms, extenders, group)
             if self._standing.pods.get((pod["metadata"]["namespace"], pod["metadata"]["name"])) is None:
                 continue  # it went while it was asked about
             if room is not None:
-                room.take(pod, self._standing.requested(pod))
                 self._standing.assume(pod, room.name)
                 group.create_task(self._bind(pod, room.name, extenders))
 

@@ -34,11 +34,11 @@ def is_eligible(pod: Manifest, nominated: str, tenants: Iterable[Tenant]) -> boo
 def find_victims(
     pod: Manifest, asked: Amounts, filtered: Filtered, rooms: Mapping[str, Room], tenants: Mapping[str, list[Tenant]]
 ) -> Victims:
-    """On each node where it helps, the pods that have to go; never none."""
+    """On each node where it helps, the pods that have to go; never none. Nodes that went meanwhile have no room."""
     found = {
         name: _victims_on(pod, asked, rooms[name], tenants.get(name, []))
         for name, refusal in filtered.refused.items()
-        if not refusal.is_final
+        if not refusal.is_final and name in rooms
     }
     return {name: victims for name, victims in found.items() if victims}
 

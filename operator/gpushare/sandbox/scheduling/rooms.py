@@ -1,9 +1,8 @@
-"""A node and what stands on it, as the scheduler sees it during one pass. Called by the process, read by filters and scores."""
+"""A node and what stands on it, as the scheduler sees it. Kept by `standing`, read by filters and scores."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from gpushare.domain.manifests import Manifest
@@ -14,7 +13,7 @@ from gpushare.sandbox.scheduling.amounts import Amounts
 
 @dataclass(slots=True)
 class Room:
-    """What is left on a node. Lives for one pass and shrinks while the pass places pods."""
+    """What is left on a node."""
 
     node: Manifest
     allocatable: Amounts
@@ -34,13 +33,14 @@ class Room:
         if owner is not None:
             self.siblings[owner["uid"]] += 1
 
+    def leave(self, pod: Manifest, asked: Amounts) -> None:
+        """Counts a pod that was here as gone."""
+        for name, amount in asked.items():
+            self.used[name] -= amount
+        owner = owners.controller_of(pod)
+        if owner is not None:
+            self.siblings -= Counter({owner["uid"]: 1})
+
     def free(self, resource: str) -> int:
         """How much of a resource is left; negative when a node has shrunk under its pods."""
         return self.allocatable.get(resource, 0) - self.used.get(resource, 0)
-
-
-def build_rooms(
-    nodes: Iterable[Manifest], read: Callable[[Manifest], Amounts] = amounts.allocatable
-) -> dict[str, Room]:
-    """Empty rooms, by node name. `read`: what a node offers, for a caller that remembers it."""
-    return {node["metadata"]["name"]: Room(node, read(node)) for node in nodes}
