@@ -19,13 +19,17 @@ class Children:
 
     def __init__(self, cache: Cache) -> None:
         """Made before the cache has anything in it."""
-        self._cache = cache
+        self.cache = cache
         self._keys: defaultdict[str, dict[Key, None]] = defaultdict(dict)
         cache.listen(self._see)
 
     def of(self, owner: Manifest) -> list[Manifest]:
         """What `owner` controls, this very one and not another of its name."""
         return self._at(owner["metadata"]["uid"])
+
+    def count(self, owner: Manifest | None) -> int:
+        """How much `owner` controls."""
+        return len(self._keys.get(owner["metadata"]["uid"], ())) if owner is not None else 0
 
     def candidates(self, owner: Manifest) -> list[Manifest]:
         """What `owner` controls, and what nobody does, in its namespace."""
@@ -34,7 +38,7 @@ class Children:
         return [child for child in found if child["metadata"].get("namespace") == namespace]
 
     def _at(self, uid: str) -> list[Manifest]:
-        found = map(self._cache.get, self._keys.get(uid, ()))
+        found = map(self.cache.get, self._keys.get(uid, ()))
         return [child for child in found if child is not None]
 
     def _see(self, before: Manifest | None, after: Manifest | None) -> None:

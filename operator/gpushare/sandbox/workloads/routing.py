@@ -7,10 +7,12 @@ from gpushare.sandbox.apiserver.objects import selectors
 from gpushare.sandbox.loops import caches as caching
 from gpushare.sandbox.loops import owners
 from gpushare.sandbox.loops.caches import Cache
+from gpushare.sandbox.loops.children import Children
 from gpushare.sandbox.loops.looping import Loop
 
-_QUIET_SECONDS = 0.01
-"""Pods of one owner become ready in bursts; a status for each would only keep everybody busy."""
+_QUIET_SECONDS, _QUIET_SECONDS_EACH = 0.01, 0.0002
+"""Pods of one owner become ready in bursts; a status for each would only keep everybody busy. The second: for each child,
+all of which are looked at every time."""
 
 
 def route_own(objects: Cache, loop: Loop) -> None:
@@ -22,14 +24,14 @@ def route_own(objects: Cache, loop: Loop) -> None:
     objects.listen(changed)
 
 
-def route_children(children: Cache, kind: Kind, objects: Cache, loop: Loop) -> None:
+def route_children(children: Children, kind: Kind, objects: Cache, loop: Loop) -> None:
     """Changes of what objects of `kind` control, and of orphans that one of them would take."""
 
     def changed(before: Manifest | None, after: Manifest | None) -> None:
         found = (owners.key_of_controller(child, kind) for child in (before, after) if child is not None)
         for key in {key for key in found if key is not None}:
             if before is not None and after is not None:
-                loop.request_after(key, _QUIET_SECONDS)
+                loop.request_after(key, _QUIET_SECONDS + _QUIET_SECONDS_EACH * children.count(objects.get(key)))
             else:
                 loop.request(key)  # one has come or gone: what to do about it cannot wait
         if after is not None and owners.is_orphan(after):
@@ -37,7 +39,7 @@ def route_children(children: Cache, kind: Kind, objects: Cache, loop: Loop) -> N
                 if is_taker(candidate, after):
                     loop.request(caching.key_of(candidate))
 
-    children.listen(changed)
+    children.cache.listen(changed)
 
 
 def is_taker(owner: Manifest, child: Manifest) -> bool:

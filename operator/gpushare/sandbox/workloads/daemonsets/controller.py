@@ -32,8 +32,8 @@ class DaemonSets:
     def __init__(self, cluster: Cluster, caches: Caches, log: logging.Logger) -> None:
         self._caches = caches
         self._sets = caches.of(manifests.DAEMON_SET)
-        history, pods = caches.of(manifests.CONTROLLER_REVISION), caches.of(manifests.POD)
-        self._revisions, self._pods = Children(history), Children(pods)
+        self._revisions = Children(caches.of(manifests.CONTROLLER_REVISION))
+        self._pods = Children(caches.of(manifests.POD))
         self._nodes = caches.of(manifests.NODE)
         self._recorder = Recorder(cluster, CountedEvents("daemonset-controller"), log)
         self._writer = Writer(cluster, caches, self._recorder)
@@ -41,8 +41,8 @@ class DaemonSets:
         self._held: dict[Key, HeldNodes] = {}
         """Nodes on which pods keep failing, by DaemonSet."""
         routing.route_own(self._sets, self._loop)
-        routing.route_children(pods, manifests.DAEMON_SET, self._sets, self._loop)
-        routing.route_children(history, manifests.DAEMON_SET, self._sets, self._loop)
+        routing.route_children(self._pods, manifests.DAEMON_SET, self._sets, self._loop)
+        routing.route_children(self._revisions, manifests.DAEMON_SET, self._sets, self._loop)
         self._nodes.listen(self._see_node)
 
     def jobs(self) -> Sequence[Coroutine[None, None, None]]:

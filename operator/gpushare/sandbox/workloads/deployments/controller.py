@@ -30,14 +30,13 @@ class Deployments:
         self._caches = caches
         self._deployments = caches.of(manifests.DEPLOYMENT)
         self._replica_sets = caches.of(manifests.REPLICA_SET)
-        pods = caches.of(manifests.POD)
-        self._owned, self._pods = Children(self._replica_sets), Children(pods)
+        self._owned, self._pods = Children(self._replica_sets), Children(caches.of(manifests.POD))
         self._recorder = Recorder(cluster, CountedEvents("deployment-controller"), log)
         self._writer = Writer(cluster, caches, self._recorder)
         self._loop = Loop("deployment", self._sync, log)
         routing.route_own(self._deployments, self._loop)
-        routing.route_children(self._replica_sets, manifests.DEPLOYMENT, self._deployments, self._loop)
-        pods.listen(self._see_pod)
+        routing.route_children(self._owned, manifests.DEPLOYMENT, self._deployments, self._loop)
+        self._pods.cache.listen(self._see_pod)
 
     def jobs(self) -> Sequence[Coroutine[None, None, None]]:
         """What has to run."""

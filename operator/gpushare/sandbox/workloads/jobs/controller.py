@@ -28,13 +28,12 @@ class Jobs:
     def __init__(self, cluster: Cluster, caches: Caches, log: logging.Logger) -> None:
         self._caches = caches
         self._jobs = caches.of(manifests.JOB)
-        pods = caches.of(manifests.POD)
-        self._pods = Children(pods)
+        self._pods = Children(caches.of(manifests.POD))
         self._recorder = Recorder(cluster, CountedEvents("job-controller"), log)
         self._writer = Writer(cluster, caches, self._recorder)
         self._loop = Loop("job", self._sync, log)
         routing.route_own(self._jobs, self._loop)
-        routing.route_children(pods, manifests.JOB, self._jobs, self._loop)
+        routing.route_children(self._pods, manifests.JOB, self._jobs, self._loop)
 
     def jobs(self) -> Sequence[Coroutine[None, None, None]]:
         """What has to run."""

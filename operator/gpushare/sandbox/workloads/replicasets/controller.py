@@ -26,13 +26,12 @@ class ReplicaSets:
     def __init__(self, cluster: Cluster, caches: Caches, log: logging.Logger) -> None:
         self._caches = caches
         self._sets = caches.of(manifests.REPLICA_SET)
-        pods = caches.of(manifests.POD)
-        self._pods = Children(pods)
+        self._pods = Children(caches.of(manifests.POD))
         self._recorder = Recorder(cluster, CountedEvents("replicaset-controller"), log)
         self._writer = Writer(cluster, caches, self._recorder)
         self._loop = Loop("replicaset", self._sync, log)
         routing.route_own(self._sets, self._loop)
-        routing.route_children(pods, manifests.REPLICA_SET, self._sets, self._loop)
+        routing.route_children(self._pods, manifests.REPLICA_SET, self._sets, self._loop)
 
     def jobs(self) -> Sequence[Coroutine[None, None, None]]:
         """What has to run."""
