@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,7 @@ def _preview(
     kubeconfig: Path | None,
 ) -> Preview:
     from gpushare.cli import snapshots  # late: it loads half of the controller
-    from gpushare.plan.overlay import lay_over
+    from gpushare.plan.overlay import find_unread, lay_over
     from gpushare.plan.preview import build_preview
 
     given = [manifest for file in files for manifest in texts.read_manifests(file)]
@@ -68,7 +69,8 @@ def _preview(
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     objects = lay_over(seen.objects, given, changes, namespace=namespace, now=now)
     before, after = (snapshots.build_snapshot(each, seen.settings) for each in (seen.objects, objects))
-    return build_preview(before, after, seen.hardware, now)
+    preview = build_preview(before, after, seen.hardware, now)
+    return replace(preview, warnings=(*find_unread(given), *preview.warnings))
 
 
 def _label_changes(labels: Iterable[tuple[str, str]]) -> dict[str, dict[str, str | None]]:

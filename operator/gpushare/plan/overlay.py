@@ -9,6 +9,7 @@ from gpushare.api.documents import MAX_MANIFEST_BYTES, read_document, split_docu
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest, ObjectKey
 from gpushare.errors import ConfigurationError, Problem, UsageError
+from gpushare.plan import wording
 
 LabelChanges: TypeAlias = Mapping[str, Mapping[str, str | None]]
 """By node: the new value of each label, None where it goes."""
@@ -41,6 +42,14 @@ def _is_manifest(data: object) -> bool:
         return False
     metadata = data.get("metadata")
     return isinstance(metadata, Mapping) and bool(metadata.get("name"))
+
+
+def find_unread(given: Iterable[Manifest]) -> Iterator[str]:
+    """A sentence where a file holds more than can be laid over."""
+    kinds = {kind.kind for kind in KINDS}
+    others = {f"{each['kind']} {each['metadata']['name']}" for each in given if each["kind"] not in kinds}
+    if others:
+        yield f"neither ClusterPolicies nor ConfigMaps, and so not looked at: {wording.listed(others)}"
 
 
 def lay_over(

@@ -247,4 +247,5 @@ def _messages(policy: PolicyStatus, kind: str, *statuses: str) -> tuple[str, ...
 def _warnings(plan: Plan) -> Iterator[str]:
     for policy in plan.policies:
         if policy.state == status.STATE_IGNORED:
-            yield from _messages(policy, status.ERROR, "True")
+            for message in _messages(policy, status.ERROR, "True"):
+                yield f'ClusterPolicy "{policy.name}" decides nothing: {message}'

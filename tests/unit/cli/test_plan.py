@@ -76,6 +76,17 @@ def test_other_namespace(files: tuple[str, ...], capsys: pytest.CaptureFixture[s
     assert "ConfigMap sharing is in namespace mine, but must be in gpu-operator" in capsys.readouterr().out
 
 
+def test_other_objects(files: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Nobody takes a file of pods for a change without consequences."""
+    (tmp_path / "change.yaml").write_text(
+        f"{CHANGE}\n---\n{{apiVersion: v1, kind: Pod, metadata: {{name: two-shares}}}}\n"
+    )
+
+    typed(*files)
+    said = "warning: neither ClusterPolicies nor ConfigMaps, and so not looked at: Pod two-shares"
+    assert said in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

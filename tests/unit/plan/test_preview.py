@@ -199,7 +199,10 @@ def test_second_policy() -> None:
     preview, shown = preview_of(before, hardware, policies=(*before.policies, younger))
 
     assert (preview.policy, preview.refused, shown.labels) == ("cluster-policy", False, {})
-    assert 'ClusterPolicy "cluster-policy" is the active one' in preview.warnings[0]
+    assert (
+        'ClusterPolicy "second" decides nothing: ClusterPolicy "cluster-policy" is the active one'
+        in preview.warnings[0]
+    )
 
 
 def test_gpus_not_known() -> None:
