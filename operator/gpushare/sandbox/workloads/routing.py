@@ -10,7 +10,7 @@ from gpushare.sandbox.loops.caches import Cache
 from gpushare.sandbox.loops.children import Children
 from gpushare.sandbox.loops.looping import Loop
 
-_QUIET_SECONDS, _QUIET_SECONDS_EACH = 0.01, 0.0002
+_QUIET_SECONDS, _QUIET_SECONDS_EACH = 0.01, 0.0005
 """Pods of one owner become ready in bursts; a status for each would only keep everybody busy. The second: for each child,
 all of which are looked at every time."""
 
