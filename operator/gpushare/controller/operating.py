@@ -11,6 +11,7 @@ import contextlib
 import logging
 import threading
 import time
+from asyncio.trsock import TransportSocket
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from typing import Any, cast
 
@@ -27,7 +28,9 @@ from gpushare.serving import closing
 
 _STARTED_SECONDS = 60.0
 """Whoever ran for that long had started well; the next pause is short again."""
-_GOODBYE_SECONDS = 0.1
+_GOODBYE_SECONDS = 5.0
+"""How long the API server has to say goodbye, too."""
+_LOOK_SECONDS = 0.01
 _TURN_SECONDS = 5.0
 _PATIENCE_SECONDS = 3.0
 """How long a task of kopf that was cancelled may take to end; longer than kopf lets its workers finish."""
@@ -115,8 +118,8 @@ class Operating:
             await run_to_the_end(tasks, ignored=before)
         finally:
             turning.cancel()
-            # kopf does not wait until its TLS connections are closed, which takes some turns of the loop.
-            await asyncio.sleep(_GOODBYE_SECONDS)
+            # kopf does not wait until its TLS connections are closed, which takes an answer of the server.
+            await cast("_Loop", asyncio.get_running_loop()).hung_up()
 
     async def _turn(self) -> None:
         while True:
@@ -140,6 +143,30 @@ async def run_to_the_end(tasks: Collection[asyncio.Task[None]], *, ignored: Coll
     await running
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """Knows its connections, to wait for their end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sockets: list[TransportSocket] = []
+
+    async def create_connection(self, *args: Any, **named: Any) -> Any:
+        """As ever."""
+        transport, protocol = await super().create_connection(*args, **named)
+        self._sockets = [*self._open_sockets(), transport.get_extra_info("socket")]
+        return transport, protocol
+
+    async def hung_up(self) -> None:
+        """Waits until all connections are closed, but not for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GOODBYE_SECONDS):
+                while self._open_sockets():  # noqa: ASYNC110 - nobody is told
+                    await asyncio.sleep(_LOOK_SECONDS)
+
+    def _open_sockets(self) -> list[TransportSocket]:
+        return [each for each in self._sockets if each.fileno() >= 0]
+
+
 class _Life(threading.Thread):
     """A thread that runs one coroutine in a loop of its own, to be started and awaited from another loop."""
 
@@ -147,7 +174,7 @@ class _Life(threading.Thread):
         super().__init__(name="kopf", daemon=True)
         self._main = main
         self._home = asyncio.get_running_loop()
-        self._loop = asyncio.new_event_loop()
+        self._loop = _Loop()
         self._asked = asyncio.Event()
         self.ended: asyncio.Future[str] = self._home.create_future()
         """Why it ended."""
