@@ -207,6 +207,27 @@ async def test_agent_starts_before_the_kubelet_tells_who_holds_what(
     assert held_by(after) == {first: [(0, "main", 3000, 0)], second: [(1, "main", 3000, 0)]}
 
 
+async def test_fractions_end_before_the_kubelet_tells_who_holds_what(
+    cluster: AgentCluster, node: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that does not know who has parts gives out no whole GPUs; once it knows, it says whose they are."""
+    monkeypatch.setattr(holding, "POLL_SECONDS", 0.1)
+    await cluster.assign(HAMI)
+    async with cluster.agent():
+        await cluster.is_serving(HAMI, gpu=40)
+        await cluster.bind("a", {"main": (Grant(node.uuids()[0], 3000),)})
+        await cluster.let_in("a", "main", 1)
+        await cluster.until(held_by)
+    node.hide_holders()
+    await cluster.assign("version: v1\n")
+    async with cluster.agent():
+        await cluster.until(lambda status: "the kubelet does not tell by whom" in str(status["conditions"]))
+        node.tell_holders()
+        await cluster.until(lambda status: "in use by default/a" in str(status["conditions"]))
+
+    assert node.kubelet.total(GPU) == 40
+
+
 async def test_gpu_vanishes_between_decision_and_allocate(cluster: AgentCluster, node: Machine) -> None:
     """The pod is refused with the reason rather than given another GPU."""
     await cluster.assign(HAMI)

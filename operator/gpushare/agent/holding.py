@@ -86,6 +86,11 @@ class HolderWatch:
             self._told = tuple(sorted(found, key=lambda holder: (holder.namespace, holder.pod, holder.container)))
         return self._told or ()
 
+    async def read_known(self) -> Sequence[ContainerDevices] | None:
+        """The same; None where the kubelet has never answered yet."""
+        await self.read()
+        return self._told
+
     async def until_known(self) -> None:
         """Returns once the kubelet has answered; it may be starting just as the agent is."""
         while self._told is None:

@@ -20,6 +20,11 @@ from gpushare.kubelet.values import ContainerDevices
 _NAMED: Final = 5
 """How many pods a refusal names."""
 
+_UNKNOWN: Final = Problem(
+    path="gpushare.fractions",
+    message="parts of GPUs may be in use, and the kubelet does not tell by whom; the rest follows once it does",
+)
+
 T = TypeVar("T")
 
 
@@ -33,9 +38,12 @@ class Reconciler:
         memory: Memory,
         executor: Executor,
         *,
-        read_holders: Callable[[], Awaitable[Sequence[ContainerDevices]]],
+        read_holders: Callable[[], Awaitable[Sequence[ContainerDevices] | None]],
     ) -> None:
-        """Begins with the configuration that the memory holds. `serve` returns the decision as this host can have it."""
+        """Begins with the configuration that the memory holds. `serve` returns the decision as this host can have it.
+
+        `read_holders` gives None while nobody knows who holds what.
+        """
         self.decision: Decision | None = None
         """The last one, carried out."""
         self.is_held_back = False
@@ -92,9 +100,12 @@ class Reconciler:
         self.is_held_back = True
         return await self._apply(refused, inventory)
 
-    def _refusal(self, holders: Sequence[ContainerDevices], decision: Decision, before: Decision) -> Decision | None:
+    def _refusal(
+        self, known: Sequence[ContainerDevices] | None, decision: Decision, before: Decision
+    ) -> Decision | None:
+        holders = known or ()
         if _ends_fractions(decision, before):
-            problem = _double_use(holders, decision, before)
+            problem = _double_use(holders, decision, before) if known is not None else _UNKNOWN
             return replace(before, refusal=(problem,)) if problem is not None else None
         beyond = allocations.shrink_beyond(holders, before.pools, decision.pools)
         if not beyond:

@@ -95,7 +95,7 @@ class Agent:
             self._serve,
             self._memory,
             self._executor,
-            read_holders=self._holders.read,
+            read_holders=self._holders.read_known,
         )
         self._telling = Telling(
             Parts(

@@ -45,6 +45,8 @@ class Passes:
     def __init__(self, folder: Path) -> None:
         self.pools = Pools()
         self.in_use: list[int] = [0]
+        self.is_silent = False
+        """Whether the kubelet has not told anything yet."""
         self.pods = 0
         """How many pods hold them, one each; 0: one pod holds all."""
         files = HostFiles(folder)
@@ -58,7 +60,9 @@ class Passes:
             read_holders=self.read_holders,
         )
 
-    async def read_holders(self) -> Sequence[ContainerDevices]:
+    async def read_holders(self) -> Sequence[ContainerDevices] | None:
+        if self.is_silent:
+            return None
         count = self.in_use.pop(0) if len(self.in_use) > 1 else self.in_use[0]
         ids = [f"{gpu(0).uuid}::{number}" for number in range(count)]
         if not self.pods:
@@ -111,6 +115,19 @@ async def test_shrinking_counts_after_a_restart_too(tmp_path: Path) -> None:
     assert passes.pools.applied == [8]
     text = "5 of nvidia.com/gpu are in use by n/p and only 4 would be left; delete pods first"
     assert text in decision.refusal[0].message
+    await passes.close()
+
+
+async def test_nobody_knows_who_has_parts(tmp_path: Path) -> None:
+    """Before the kubelet has told, parts of GPUs may be in use."""
+    passes = Passes(tmp_path)
+    await passes.reconciler.reconcile(Assignment(content="gpushare: {fractions: hami}"), t4s(2))
+    passes.is_silent = True
+
+    decision = await passes.reconciler.reconcile(Assignment(content="version: v1"), t4s(2))
+
+    assert passes.reconciler.is_held_back
+    assert "the kubelet does not tell by whom" in str(decision.refusal[0])
     await passes.close()
 
 
