@@ -146,9 +146,11 @@ def test_without_the_extender(served: FractionNode) -> None:
     served.scale(names.SCHEDULER, 0)
     try:
         kubectl("patch", "pod", "gated", "--type=json", "-p", '[{"op": "remove", "path": "/spec/schedulingGates"}]')
-        kubectl.apply(plain, job_of(JOB))
+        kubectl.apply(plain)
         served.node.until_running("plain")
         until("the pod tells", lambda: "FailedScheduling" in served.events_of("gated"))
+        # Last, since its controller tries again at ever longer intervals.
+        kubectl.apply(job_of(JOB))
         until("the Job tells", lambda: "FailedCreate" in served.events_of(JOB))
         assert "/filter" in served.events_of("gated")
         assert f'no endpoints available for service "{names.SCHEDULER}"' in served.events_of(JOB)
