@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 # T=path and K=expression narrow `make test`.
 T ?= tests
 PYTEST := $(BIN)/python -m pytest -q $(if $(K),-k '$(K)')
+# The order of the tests of a run, whose command is shown with it; SEED=number repeats that.
+SEED := $(or $(SEED),$(shell echo $$((RANDOM))))
+ORDERED := $(PYTEST) --randomly-seed=$(SEED)
 # Two halves of about the same length: on two cores they run side by side.
 HALF := tests/unit tests/golden tests/conformance tests/chart
 OTHER_HALF := tests/integration
@@ -74,10 +77,10 @@ unit: setup ## unit and golden tests
 test: setup ## all fast suites; T=path and K=expression narrow
 ifeq ($(T)$(K),tests)
 	@rm -rf $(CACHE) $(OTHER_CACHE); mkdir -p $(CACHE) $(OTHER_CACHE); out=$$(mktemp); trap 'rm -f $$out' EXIT; \
-	$(PYTEST) -o cache_dir=$(OTHER_CACHE) $(OTHER_HALF) >$$out 2>&1 & other=$$!; \
-	echo "$(PYTEST) $(HALF)"; $(PYTEST) -o cache_dir=$(CACHE) $(HALF); half=$$?; echo $$half >$(CACHE)/ended; \
+	$(ORDERED) -o cache_dir=$(OTHER_CACHE) $(OTHER_HALF) >$$out 2>&1 & other=$$!; \
+	echo "$(ORDERED) $(HALF)"; $(ORDERED) -o cache_dir=$(CACHE) $(HALF); half=$$?; echo $$half >$(CACHE)/ended; \
 	wait $$other; rest=$$?; echo $$rest >$(OTHER_CACHE)/ended; \
-	echo "$(PYTEST) $(OTHER_HALF)"; cat $$out; \
+	echo "$(ORDERED) $(OTHER_HALF)"; cat $$out; \
 	exit $$((half | rest))
 else
 	$(PYTEST) $(T)
