@@ -13,6 +13,7 @@ import threading
 import time
 from asyncio.trsock import TransportSocket
 from collections.abc import Callable, Collection, Coroutine, Iterator
+from http import HTTPStatus
 from typing import Any, cast
 
 import kopf
@@ -66,12 +67,15 @@ class Operating:
         backoff = Backoff(first=0.2, most=30.0)
         clock = asyncio.get_running_loop().time
         streaming = True
-        with _logged_to(self._log):
+        with _logged_to(self._log) as forward:
             while True:
                 started = clock()
                 self._turned = time.monotonic()
                 reason = await self._run_once(streaming=streaming)
-                self._log.warning("watches ended, starting again", extra={"reason": reason})
+                if forward.take_refusal() and streaming:
+                    self._log.info("the API server streams no lists, reading them in pages")
+                else:
+                    self._log.warning("watches ended, starting again", extra={"reason": reason})
                 # Streamed lists are not in every version that we serve; who refuses them gets plain ones.
                 streaming = False
                 if clock() - started > _STARTED_SECONDS:
@@ -103,6 +107,7 @@ class Operating:
             token = self._tokens.read(anew=True)
             return Connection(server=self._server, scheme="Bearer" if token else None, token=token, tls=self._tls)
 
+        asyncio.get_running_loop().set_exception_handler(self._see_leftover)
         turning = asyncio.create_task(self._turn())
         try:
             before = asyncio.all_tasks()
@@ -120,6 +125,10 @@ class Operating:
             turning.cancel()
             # kopf does not wait until its TLS connections are closed, which takes an answer of the server.
             await cast("_Loop", asyncio.get_running_loop()).hung_up()
+
+    def _see_leftover(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        # Of tasks that kopf leaves behind when it ends; what failed it has told already.
+        self._log.debug("left behind by kopf", extra={"reason": repr(context.get("exception", context["message"]))})
 
     async def _turn(self) -> None:
         while True:
@@ -197,7 +206,7 @@ class _Life(threading.Thread):
 
 
 @contextlib.contextmanager
-def _logged_to(log: logging.Logger) -> Iterator[None]:
+def _logged_to(log: logging.Logger) -> Iterator[_Forward]:
     """Leads the warnings of kopf, which has one tree of loggers a process, into the controller's log."""
     logger = logging.getLogger("kopf")
     before = logger.level, logger.propagate
@@ -206,7 +215,7 @@ def _logged_to(log: logging.Logger) -> Iterator[None]:
     logger.setLevel(logging.WARNING)
     logger.propagate = False
     try:
-        yield
+        yield forward
     finally:
         logger.removeHandler(forward)
         logger.level, logger.propagate = before
@@ -216,8 +225,18 @@ class _Forward(logging.Handler):
     def __init__(self, log: logging.Logger) -> None:
         super().__init__()
         self._log = log
+        self._is_refused = False
+
+    def take_refusal(self) -> bool:
+        """Whether the API server has refused a watch as one that it does not know, since this was asked last."""
+        is_refused, self._is_refused = self._is_refused, False
+        return is_refused
 
     def emit(self, record: logging.LogRecord) -> None:
-        # It runs in a thread on purpose; every start would warn that it does not see the signals.
-        if not record.getMessage().startswith("OS signals are ignored"):
+        error = record.exc_info[1] if record.exc_info else None
+        if getattr(error, "status", None) == HTTPStatus.UNPROCESSABLE_ENTITY:
+            self._is_refused = True
+        # Each watch is refused then, or loses its connection as kopf ends: no news until it starts again.
+        # And it runs in a thread on purpose; every start would warn that it does not see the signals.
+        if not self._is_refused and not record.getMessage().startswith("OS signals are ignored"):
             self._log.log(record.levelno, "kopf", extra={"reason": record.getMessage()}, exc_info=record.exc_info)
