@@ -209,7 +209,6 @@ class _Life(threading.Thread):
 def _logged_to(log: logging.Logger) -> Iterator[_Forward]:
     """Leads the warnings of kopf, which has one tree of loggers a process, into the controller's log."""
     logger = logging.getLogger("kopf")
-    before = logger.level, logger.propagate
     forward = _Forward(log)
     logger.addHandler(forward)
     logger.setLevel(logging.WARNING)
@@ -218,7 +217,10 @@ def _logged_to(log: logging.Logger) -> Iterator[_Forward]:
         yield forward
     finally:
         logger.removeHandler(forward)
-        logger.level, logger.propagate = before
+        # Replicas in one process end in any order.
+        if not any(isinstance(each, _Forward) for each in logger.handlers):
+            logger.setLevel(logging.NOTSET)
+            logger.propagate = True
 
 
 class _Forward(logging.Handler):
