@@ -55,7 +55,6 @@ async def test_pods_that_can_be_told_apart_wait_for_each_other(fractions: Fracti
     await until_waiting(replica)
     await fractions.confirm("first")
     await fractions.start("twin")
-
     assert await waiting == ""
 
 
