@@ -14,20 +14,21 @@ ORDERED := $(PYTEST) --randomly-seed=$(SEED)
 HALF := tests/unit tests/golden tests/conformance tests/chart
 OTHER_HALF := tests/integration
 FAST := $(HALF) $(OTHER_HALF)
-# Each half remembers for itself how it ended and what failed; `make test-again` runs that.
+# Each of these remembers for itself how it ended and what failed; `make test-again` and `make test-cluster-again` run that.
 CACHE := .pytest_cache/half
 OTHER_CACHE := .pytest_cache/other-half
-# $(call again,CACHE,FOLDERS). Where the half was broken off, or nothing is known of what failed, it fails.
+CLUSTER_CACHE := .pytest_cache/cluster
+# $(call again,CACHE,FOLDERS). Where the run was broken off, or nothing is known of what failed, it fails.
 again = case "$$(cat $(1)/ended 2>/dev/null)" in \
 	0) ;; \
 	1) $(PYTEST) -o cache_dir=$(1) --last-failed --last-failed-no-failures none $(2) ;; \
-	*) echo "no whole run of $(2): make test" >&2; exit 1 ;; \
+	*) echo "no whole run of $(2) to go by" >&2; exit 1 ;; \
 	esac
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name it with PYTHON=python3.x" >&2; exit 1; }
@@ -120,7 +121,12 @@ test-kubectl: setup ## the walk-through with the oldest and the newest kubectl t
 .PHONY: test-cluster
 test-cluster: setup ## a real Kubernetes, built here where it is missing: the suites of docs/real-cluster.md (needs root)
 	@PYTHONPATH=tests $(BIN)/python -m support.real_cluster.preflight
-	$(PYTEST) tests/cluster
+	@rm -rf $(CLUSTER_CACHE); mkdir -p $(CLUSTER_CACHE); \
+	$(ORDERED) -o cache_dir=$(CLUSTER_CACHE) tests/cluster; ended=$$?; echo $$ended >$(CLUSTER_CACHE)/ended; exit $$ended
+
+.PHONY: test-cluster-again
+test-cluster-again: setup ## what failed in the last `make test-cluster`, once more
+	@$(call again,$(CLUSTER_CACHE),tests/cluster)
 
 .PHONY: cluster
 cluster: setup ## that Kubernetes with this project on a node of 4 GPUs, to look around in until Ctrl-C (needs root)
