@@ -24,6 +24,7 @@ COMMANDS = {
 SUMMARIES = {name: summary for name, (_, summary) in COMMANDS.items()} | {
     "agent": "the node agent: discovers GPUs, serves them to the kubelet (flags of nvidia-device-plugin)",
     "labels": "only the node labels, once or for ever (flags of gpu-feature-discovery)",
+    "mps": "the MPS control daemons of the node (flags of NVIDIA's mps-control-daemon)",
     "cleanup": "before an uninstall: removes what the controller has made from nodes and namespace",
     "crds": "before an upgrade: brings the CRDs up to this version",
     "scheduler": "the scheduler of fractions: extender of kube-scheduler, and admission webhook",

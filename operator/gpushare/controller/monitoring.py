@@ -138,7 +138,7 @@ def _node(node: NodeFigures) -> Iterator[Metric]:
     config = node.config
     yield metrics.gauge(
         "gpushare_node_config_info",
-        "always 1; the configuration that a node was given, and by what: label, default or none",
+        "always 1; the configuration that a node was given, and by what: label, ack, hami, default or none",
         1,
         node=node.node,
         config=config.name,

@@ -10,9 +10,18 @@ from gpushare.api import flags
 from gpushare.domain.devices import MigStrategy
 
 MOUNT_SHM = "mount-shm"
-_FLAGS = (
-    flags.flag("config-file", "CONFIG_FILE"),
-    flags.flag("mig-strategy", "MIG_STRATEGY", read=flags.choice(MigStrategy)),
+FLAGS = (
+    flags.flag(
+        "config-file",
+        "CONFIG_FILE",
+        help="the sharing configuration, followed when it changes; default: what the agent of this node has put in force",
+    ),
+    flags.flag(
+        "mig-strategy",
+        "MIG_STRATEGY",
+        read=flags.choice(MigStrategy),
+        help="how MIG devices are offered: none, single or mixed; default: as policy or configuration say, else none",
+    ),
     # Ours.
     flags.flag(
         "driver-root-ctr-path",
@@ -20,11 +29,20 @@ _FLAGS = (
         "CONTAINER_DRIVER_ROOT",
         alias="container-driver-root",
         key="driver_root",
+        help="where this container sees the driver's root; default /driver-root",
     ),
-    flags.flag("node-name", names.ENV_NODE_NAME),
-    flags.flag("kubeconfig", "KUBECONFIG"),
-    flags.flag("metrics-port", names.ENV_METRICS_PORT, read=flags.port),
-    flags.flag("metrics-address", names.ENV_POD_IP),
+    flags.flag("node-name", names.ENV_NODE_NAME, help="the node in the cluster; needed where there is one"),
+    flags.flag("kubeconfig", "KUBECONFIG", help="for trying by hand; default: the pod's own account, or no cluster"),
+    flags.flag(
+        "metrics-port", names.ENV_METRICS_PORT, read=flags.port, help="of metrics and health; 0: none; default 0"
+    ),
+    flags.flag("metrics-address", names.ENV_POD_IP, help="address to listen on; default: all of them"),
+)
+
+_ABOUT = (
+    "",
+    "Runs an MPS control daemon for each resource of this node that is shared by MPS. Runs as a DaemonSet of the operator's,",
+    "where a configuration in use needs it.",
 )
 
 
@@ -55,13 +73,12 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> MpsOptions:
         UsageError: an unknown flag, or a value that cannot be.
     """
     mounts_only = bool(argv) and argv[0] == MOUNT_SHM
-    said = flags.parse(_FLAGS, argv[1:] if mounts_only else argv, environ)["options"]
+    said = flags.parse(FLAGS, argv[1:] if mounts_only else argv, environ)["options"]
     return MpsOptions(mounts_only=mounts_only, **said)
 
 
 def usage() -> str:
     """The text of `--help`."""
-    lines = flags.build_usage("gpushare mps", _FLAGS)
-    return "\n".join(
-        [*lines, "", f"gpushare mps {MOUNT_SHM}: mounts the shared memory of MPS at /mps/shm, and ends", ""]
-    )
+    lines = flags.build_usage("gpushare mps", FLAGS)
+    shm = f"gpushare mps {MOUNT_SHM}: mounts the shared memory of MPS at /mps/shm, and ends"
+    return "\n".join([lines[0], *_ABOUT, *lines[1:], "", shm, ""])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from gpushare.api.flags import Flag
 from gpushare.domain.devices import MigStrategy
 from gpushare.errors import UsageError
-from gpushare.mps.options import MpsOptions, parse, usage
+from gpushare.mps.options import FLAGS, MpsOptions, parse, usage
 
 
 @pytest.mark.parametrize(
@@ -70,3 +71,9 @@ def test_usage() -> None:
     assert "--config-file VALUE" in usage()
     assert "CONFIG_FILE" in usage()
     assert "gpushare mps mount-shm: mounts" in usage()
+
+
+@pytest.mark.parametrize("flag", [pytest.param(flag, id=flag.names[0]) for flag in FLAGS])
+def test_every_flag_is_explained(flag: Flag) -> None:
+    """What it does, and what holds without it where that is not plain."""
+    assert "default" in flag.help or flag.names[0] == "node-name"
