@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from support.skipped_time import skipped
 
 # How long an example takes says more about the machine than about us.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -36,6 +39,13 @@ class _Failures:
             reason = report.longreprtext.rstrip().rpartition("\n")[2]
             self._reporter.ensure_newline()
             self._reporter.write_line(f"{report.nodeid}: {report.when} failed: {reason}")
+
+
+@pytest.fixture
+async def skipped_time() -> AsyncIterator[None]:
+    """Nobody waits for the clock: see `support.skipped_time`."""
+    with skipped(asyncio.get_running_loop()):
+        yield
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from gpushare.agent import app
 sys.exit(app.main(sys.argv[2:], os.environ, root=Path(sys.argv[1])))
 """
 NODE = "driver 550.90.07\ncuda 12040\ngpus 4 T4\n"
-READY_SECONDS = 20.0
+READY_SECONDS = 60.0
 
 
 @pytest.fixture

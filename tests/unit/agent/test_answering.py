@@ -63,7 +63,9 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answering, "MOST_REMEMBERED", 0)
     answers, offered = Answering(lambda: None), pool(2)
 
-    assert answers.allocate(offered, [FIRST]) == answers.allocate(offered, [FIRST])
+    first, second = answers.allocate(offered, [FIRST]), answers.allocate(offered, [FIRST])
+    assert first == second
+    assert first is not second
 
 
 def test_prefer() -> None:

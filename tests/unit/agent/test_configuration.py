@@ -35,6 +35,7 @@ class Told:
         await asyncio.wait([self.task])
 
 
+@pytest.mark.usefixtures("skipped_time")
 async def test_changes_are_told_once(tmp_path: Path) -> None:
     """The first text at once, another one when it is there, the same one never again."""
     path = tmp_path / "config.yaml"
@@ -49,6 +50,7 @@ async def test_changes_are_told_once(tmp_path: Path) -> None:
     await told.end()
 
 
+@pytest.mark.usefixtures("skipped_time")
 async def test_half_a_text_is_none(tmp_path: Path) -> None:
     """A file that somebody is writing in place is empty for a moment, which would mean that nothing is shared."""
     path = tmp_path / "config.yaml"

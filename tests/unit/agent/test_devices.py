@@ -50,7 +50,7 @@ class Watched:
         return [gpu.index for gpu in self.gpus if not gpu.health.healthy]
 
     async def until(self, expected: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not expected():
                 self._changed.clear()
                 await self._changed.wait()

@@ -44,7 +44,7 @@ class Asked:
 
     async def next_reading(self) -> None:
         self.read.clear()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.read.wait()
 
     @contextlib.asynccontextmanager
@@ -73,6 +73,8 @@ def holder(pod: str) -> ContainerDevices:
 
 async def test_many_allocates_are_few_questions(asked: Asked) -> None:
     """Kubelets take a few questions a second, and refuse the rest."""
+    clock = asyncio.get_running_loop().time
+    began = clock()
     async with asked.watching():
         await asked.next_reading()
         for _ in range(50):
@@ -80,7 +82,7 @@ async def test_many_allocates_are_few_questions(asked: Asked) -> None:
             await asyncio.sleep(0.005)
         await asked.next_reading()
 
-    assert 2 <= asked.times <= 50 * 0.005 / PAUSE_SECONDS * 4
+    assert 2 <= asked.times <= (clock() - began) / PAUSE_SECONDS + 1
 
 
 async def test_allocate_while_it_is_read(asked: Asked) -> None:
@@ -123,7 +125,7 @@ async def test_kubelet_that_has_not_answered_yet(asked: Asked, monkeypatch: pyte
         assert (asked.watch.is_known, asked.changes, waiting.done()) == (False, 0, False)
         asked.holders = [holder("a")]
         asked.serve()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await waiting
         asked.watch.see_allocate()
         await asked.next_reading()

@@ -60,7 +60,7 @@ class Gate:
         """The world changes, and is noticed."""
         self.machine.answer = answer
         self.changed.clear()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.changed.wait()
 
     @contextlib.asynccontextmanager

@@ -19,6 +19,8 @@ from gpushare.kube.backoff import Backoff
 
 NODE: Manifest = {"metadata": {"name": "gpu01", "uid": "1"}}
 
+pytestmark = pytest.mark.usefixtures("skipped_time")
+
 
 class Cluster:
     """Takes what is applied, or refuses it."""

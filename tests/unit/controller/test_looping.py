@@ -10,6 +10,8 @@ import pytest
 from gpushare.controller.looping import Loop
 from gpushare.errors import ClusterUnavailable
 
+pytestmark = pytest.mark.usefixtures("skipped_time")
+
 
 class Passes:
     """Counts passes and resyncs; fails as often as told."""

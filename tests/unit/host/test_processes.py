@@ -96,7 +96,7 @@ async def test_cancelled() -> None:
 
 
 async def _pid_of(argument: str) -> int:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (found := _sleeping(argument)) is None:  # noqa: ASYNC110 - processes have no event
             await asyncio.sleep(0.02)
     return found

@@ -62,7 +62,7 @@ async def ask(serving: Serving, *requests: tuple[str, str, bytes]) -> list[tuple
     """All requests over one connection."""
 
     def in_thread() -> list[tuple[int, str]]:
-        client = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=5)
+        client = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=60)
         answers = []
         for method, path, body in requests:
             client.request(method, path, body=body or None, headers={"X-A": "b"})
@@ -116,7 +116,7 @@ async def test_client_leaves_a_silent_stream(serving: Serving) -> None:
     writer.close()
     await writer.wait_closed()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await serving.left.wait()
 
 
