@@ -73,11 +73,12 @@ async def test_takes_too_long(tmp_path: Path) -> None:
 
 async def test_leaves_a_daemon_behind() -> None:
     """Waits for the program, not for the daemon that keeps its output open."""
-    code = "setsid sleep 62 &"
+    argument = f"62.{os.getpid()}"
+    code = f"setsid sleep {argument} &"
 
     await processes.run([SHELL, "-c", code], environ=dict(os.environ), seconds=10)
 
-    pid = await _pid_of("62")
+    pid = await _pid_of(argument)
     assert processes.is_alive(pid, "sleep")
     processes.kill(pid)
     assert await processes.wait_for_end(pid, "sleep", 10)
@@ -86,8 +87,9 @@ async def test_leaves_a_daemon_behind() -> None:
 
 async def test_cancelled() -> None:
     """Nothing goes on when nobody waits for it any more."""
-    task = asyncio.create_task(processes.run([SHELL, "-c", "exec sleep 61"], environ={}, seconds=60))
-    found = await _pid_of("61")
+    argument = f"61.{os.getpid()}"
+    task = asyncio.create_task(processes.run([SHELL, "-c", f"exec sleep {argument}"], environ={}, seconds=60))
+    found = await _pid_of(argument)
 
     task.cancel()
     await asyncio.wait([task])
@@ -96,6 +98,7 @@ async def test_cancelled() -> None:
 
 
 async def _pid_of(argument: str) -> int:
+    """Of the `sleep` with this argument, which nobody else's has."""
     async with asyncio.timeout(60):
         while (found := _sleeping(argument)) is None:  # noqa: ASYNC110 - processes have no event
             await asyncio.sleep(0.02)

@@ -41,12 +41,13 @@ def test_nowhere_to_listen(directory: Path) -> None:
 
 def test_plugin_that_is_not_there(directory: Path) -> None:
     """Each call says so."""
-    client = PluginClient(directory / "a.sock", call_seconds=0.05)
+    client, hasty = PluginClient(directory / "a.sock"), PluginClient(directory / "a.sock", call_seconds=0.05)
 
     with pytest.raises(CallFailed, match="UNAVAILABLE"):
         client.allocate([["a"]])
     with pytest.raises(CallFailed, match="UNAVAILABLE"):
         list(client.list_and_watch())
     with pytest.raises(CallFailed, match=r"DEADLINE_EXCEEDED|UNAVAILABLE"):
-        client.options()
+        hasty.options()
+    hasty.close()
     client.close()
