@@ -15,6 +15,7 @@ from gpushare import names
 from gpushare.controller import cleanup
 from gpushare.domain import manifests
 from gpushare.plan import components, reading
+from support.agents import until_logged
 from support.clusters import NAMESPACE, POLICY, GpuCluster
 from support.snapshots import time_slicing
 
@@ -113,7 +114,7 @@ async def test_controller_that_does_not_end(
     """Nothing is removed under a controller that would make it anew; after a while it is named."""
     await cluster.admin.create(_pod_of_controller())
 
-    assert await clean(cluster, tmp_path, "--timeout-seconds=0.3") == 1
+    assert await clean(cluster, tmp_path, "--timeout-seconds=2") == 1
 
     assert "Pod controller-that-hangs" in [getattr(record, "left", "") for record in caplog.records]
 
@@ -132,10 +133,12 @@ async def test_refused(cluster: GpuCluster, tmp_path: Path, caplog: pytest.LogCa
     """Without rights, the one that lacks is said."""
     path = tmp_path / "nobody.yaml"
     path.write_text(yaml.safe_dump(cluster.server.kubeconfig("nobody", namespace=NAMESPACE)))
-    argv = ["--kubeconfig", str(path), "--timeout-seconds=0.3"]
+    stop = asyncio.Event()
+    running = asyncio.create_task(cleanup.run(["--kubeconfig", str(path)], {}, root=tmp_path, log=LOG, stop=stop))
+    await until_logged(caplog, "cleaning up")
+    stop.set()
 
-    assert await cleanup.run(argv, {}, root=tmp_path, log=LOG, stop=asyncio.Event()) == 1
-
+    assert await running == 1
     assert '"nobody" cannot patch resource "deployments"' in caplog.records[-1].left
 
 
