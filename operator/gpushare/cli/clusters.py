@@ -52,8 +52,10 @@ def read_credentials(kubeconfig: Path | None) -> Credentials:
             raise UsageError(
                 f"$KUBECONFIG names {listed[0]}, which is not there; a sandbox takes its file along when it ends"
             )
-    kubeconfig = kubeconfig or Path.home() / ".kube" / "config"
-    return from_kubeconfig(kubeconfig)
+    usual = Path.home() / ".kube" / "config"
+    if kubeconfig is None and not usual.exists():
+        raise UsageError(f"no cluster is named: there is no {usual}; set $KUBECONFIG, or give --kubeconfig")
+    return from_kubeconfig(kubeconfig or usual)
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from gpushare.cli import clusters, texts
 from gpushare.domain import manifests
 from gpushare.domain.gpunode import GPUNode
 from gpushare.domain.manifests import Kind, Manifest
+from gpushare.errors import UsageError
 from gpushare.placement.requests import read_request
 from gpushare.placement.settings import RequestSettings
 from gpushare.scheduler import pods
@@ -39,7 +40,7 @@ class Picture:
     @cached_property
     def gpu_nodes(self) -> list[GPUNode]:
         """By name."""
-        return sorted(map(GPUNode.from_json, self.of(manifests.GPU_NODE)), key=lambda node: node.name)
+        return sorted(map(_read_gpu_node, self.of(manifests.GPU_NODE)), key=lambda node: node.name)
 
     @cached_property
     def books(self) -> Books:
@@ -85,8 +86,24 @@ def read_picture(files: Iterable[str], kubeconfig: Path | None) -> Picture:
     """
     given = tuple(files)
     if given:
-        return Picture(tuple(manifest for file in given for manifest in texts.read_manifests(file)))
+        return Picture(tuple(_completed(manifest) for file in given for manifest in texts.read_manifests(file)))
     return Picture(asyncio.run(clusters.read_objects(kubeconfig, ((kind, "") for kind in _KINDS), "")))
+
+
+def _completed(manifest: Manifest) -> Manifest:
+    """A pod that a person wrote, with what the API server would fill in; anything else as it is."""
+    if (manifest["apiVersion"], manifest["kind"]) != (manifests.POD.api_version, manifests.POD.kind):
+        return manifest
+    namespace = manifest["metadata"].get("namespace", "default")
+    metadata = {"namespace": namespace, "uid": f"{namespace}/{manifest['metadata']['name']}", **manifest["metadata"]}
+    return {**manifest, "metadata": metadata, "spec": {"containers": [], **(manifest.get("spec") or {})}}
+
+
+def _read_gpu_node(manifest: Manifest) -> GPUNode:
+    try:
+        return GPUNode.from_json(manifest)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"GPUNode {manifest['metadata']['name']} is not as this version writes it: {error}") from error
 
 
 def _holds_something(pod: Manifest) -> bool:

@@ -138,9 +138,10 @@ def _load_identity(context: ssl.SSLContext, credentials: Credentials) -> None:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        reason = error.strerror if isinstance(error, OSError) else "is no text"
+        raise UsageError(f"{path}: {reason}") from error
 
 
 class _Kubeconfig:

@@ -46,3 +46,20 @@ def test_file_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     with pytest.raises(UsageError, match=r"\$KUBECONFIG names .*/gone, which is not there"):
         read_credentials(None)
+
+
+def test_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has none yet is told what to name."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+
+    with pytest.raises(UsageError, match=r"no cluster is named: there is no .*/nobody/\.kube/config; set \$KUBECONFIG"):
+        read_credentials(None)
+
+
+def test_file_that_is_no_text(tmp_path: Path) -> None:
+    """Said in words, not in those of a codec."""
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+
+    with pytest.raises(UsageError, match=r"binary: is no text"):
+        read_credentials(tmp_path / "binary")

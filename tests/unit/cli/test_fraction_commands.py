@@ -187,3 +187,23 @@ def test_unreadable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (("inspect",), ("top",), ("explain", "x")):
         assert "x.yaml" in run(capsys, *command, "-f", str(tmp_path / "x.yaml"), code=2)
         assert "nowhere" in run(capsys, *command, "-f", "nowhere", code=2)
+
+
+def test_pod_that_a_person_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It need not have been in a cluster: what the API server fills in is taken for granted."""
+    file = tmp_path / "pod.yaml"
+    file.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, resources: "
+                    "{limits: {nvidia.com/gpumem: 3000}}}]}\n")  # fmt: skip
+
+    assert "c: 1 GPU, 3000 MiB" in run(capsys, "explain", "a", "-f", str(file))
+
+
+def test_gpu_node_of_another_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named, whatever there is in it that we do not know."""
+    file = tmp_path / "node.yaml"
+    file.write_text(
+        "apiVersion: gpushare.dev/v1alpha1\nkind: GPUNode\nmetadata: {name: a}\nspec: {config: {reason: new}}\n"
+    )
+
+    for command in (("inspect",), ("top",), ("explain", "a")):
+        assert "GPUNode a is not as this version writes it" in run(capsys, *command, "-f", str(file), code=2)

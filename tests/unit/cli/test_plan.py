@@ -123,4 +123,4 @@ def test_no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code, stderr = typed()
 
     assert code == 2
-    assert f"{tmp_path}/.kube/config: No such file" in stderr
+    assert f"no cluster is named: there is no {tmp_path}/.kube/config" in stderr

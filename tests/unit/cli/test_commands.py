@@ -1,0 +1,38 @@
+"""What `gpushare` alone says, and what it says to a word that it does not know."""
+
+from __future__ import annotations
+
+import importlib
+import io
+
+import click
+import pytest
+
+from gpushare.cli import commands
+from gpushare.cli.main import PROCESSES
+
+
+def test_everything_that_can_be_run_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands of people and processes of nodes alike."""
+    assert commands.run(["--help"], stderr=io.StringIO()) == 0
+
+    words = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert commands.COMMANDS.keys() | PROCESSES.keys() <= set(words)
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_a_command_says_the_same_of_itself(name: str) -> None:
+    """The list does not load the commands, so it has their summaries a second time."""
+    module, summary = commands.COMMANDS[name]
+    command = importlib.import_module(module).command
+
+    assert isinstance(command, click.Command)
+    assert command.short_help == summary
+
+
+def test_unknown_word() -> None:
+    """Wrong usage, and where to look."""
+    stderr = io.StringIO()
+
+    assert commands.run(["nonsense"], stderr=stderr) == 2
+    assert "gpushare --help" in stderr.getvalue()
