@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -9,7 +10,15 @@ def main(*before: str) -> None:
     """Runs the command line, behind the words given, and exits with its code."""
     from gpushare.cli import main as cli  # late: nothing but the chosen command is loaded
 
-    sys.exit(cli.run([*before, *sys.argv[1:]]))
+    try:
+        code = cli.run([*before, *sys.argv[1:]])
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough, as `head` does. Python writes what is left once more at its end: nobody reads that.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)
 
 
 def inspect() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
+import subprocess
+import sys
 
 import click
 import pytest
@@ -36,3 +39,18 @@ def test_unknown_word() -> None:
 
     assert commands.run(["nonsense"], stderr=stderr) == 2
     assert "gpushare --help" in stderr.getvalue()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["agent", "--help"], ["crds", "--help"]], ids=" ".join)
+def test_reader_that_has_gone(words: list[str]) -> None:
+    """`| head -1` ends it without a word about its insides."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "gpushare", *words], stdout=writing, stderr=subprocess.PIPE, check=False
+        )
+    finally:
+        os.close(writing)
+
+    assert (done.returncode, done.stderr) == (1, b"")
