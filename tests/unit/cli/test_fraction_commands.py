@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,11 @@ import yaml
 from gpushare.cli import commands
 from gpushare.domain.fractions import Decision, Dialect, Grant
 from support.schedulers import ALIYUN, HAMI, gpu_node, pod
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "operator" / "gpushare"
+EXAMPLES = ROOT / "examples"
+PAGE = ROOT / "docs" / "commands.md"
 
 
 def node(name: str) -> dict[str, Any]:
@@ -207,3 +214,57 @@ def test_gpu_node_of_another_version(tmp_path: Path, capsys: pytest.CaptureFixtu
 
     for command in (("inspect",), ("top",), ("explain", "a")):
         assert "GPUNode a is not as this version writes it" in run(capsys, *command, "-f", str(file), code=2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("inspect", "-f", "CLUSTER"), id="inspect"),
+        pytest.param(("top", "-f", "CLUSTER"), id="top"),
+        pytest.param(("explain", "big", "-f", "CLUSTER"), id="explain"),
+        pytest.param(("topology", "-f", "NODE"), id="topology"),
+        pytest.param(("allocate", "2", "-f", "NODE"), id="allocate"),
+        pytest.param(("validate", "BROKEN"), id="validate"),
+        pytest.param(("plan", "--offline", "NODES", "-f", "CHANGE"), id="plan"),
+    ],
+)
+def test_keys_for_programs_are_documented(
+    cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    """Each key that is printed stands on the page of the commands, and each that stands there is written somewhere."""
+    (tmp_path / "nodes.yaml").write_text("nodes: [{name: gpu01, gpus: [{model: Tesla-T4, count: 4}]}]\n")
+    change = ["01-time-slicing/time-slicing-config-all.yaml", "08-beside-nvidias-operator/sharing-policy.yaml"]
+    (tmp_path / "change.yaml").write_text("---\n".join((EXAMPLES / file).read_text() for file in change))
+    files = {
+        "CLUSTER": cluster,
+        "NODE": str(EXAMPLES / "05-topologies" / "dgx1-volta.yaml"),
+        "BROKEN": str(EXAMPLES / "04-bad-input" / "broken-configs.yaml"),
+        "NODES": str(tmp_path / "nodes.yaml"),
+        "CHANGE": str(tmp_path / "change.yaml"),
+    }
+    (row,) = (line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{words[0]}` | `"))
+    told = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", row)))) - {words[0]}
+
+    output = run(capsys, *(files.get(word, word) for word in words), "-o", "json", code=int(words[0] == "validate"))
+
+    assert set(keys_of(json.loads(output))) <= told
+    code = "".join(
+        path.read_text() for path in [*sorted(PACKAGE.glob("views/*.py")), PACKAGE / "domain" / "gpunode.py"]
+    )
+    assert [word for word in told if f'"{word}"' not in code] == []
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    """All keys, but for names of what is told of: nodes, labels, resources, GPUs."""
+    if isinstance(value, list):
+        for each in value:
+            yield from keys_of(each)
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        yield key
+        is_named = key in {"labels", "facts", "held"} or (key in {"nodes", "gpus"} and isinstance(inner, dict))
+        if key == "resources":
+            yield from inner
+        elif is_named:
+            yield from keys_of(list(inner.values()))
+        else:
+            yield from keys_of(inner)
