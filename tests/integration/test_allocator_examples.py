@@ -33,4 +33,4 @@ def test_allocator() -> None:
 
 def test_own_policy() -> None:
     """GPUs that are far from each other, for once."""
-    assert run("06-own-policy.py") == ["[0, 5]", "[1, 4]", "[2, 7]", "[3, 6]"]
+    assert run("05-own-policy.py") == ["[0, 5]", "[1, 4]", "[2, 7]", "[3, 6]"]

@@ -21,7 +21,7 @@ from support.clusters import NAMESPACE, POLICY, GpuCluster
 from support.nvidia_operator import PROGRAM, NvidiaOperator
 from support.snapshots import time_slicing
 
-EXAMPLE = data.path_of("examples") / "08-beside-nvidias-operator" / "sharing-policy.yaml"
+EXAMPLE = data.path_of("examples") / "10-beside-nvidias-operator" / "sharing-policy.yaml"
 DAEMONSET = (manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE)
 DEPLOY = names.LABEL_DEPLOY_PREFIX
 PLUGIN = names.LABEL_DEPLOY_DEVICE_PLUGIN

@@ -233,7 +233,7 @@ def test_keys_for_programs_are_documented(
 ) -> None:
     """Each key that is printed stands on the page of the commands, and each that stands there is written somewhere."""
     (tmp_path / "nodes.yaml").write_text("nodes: [{name: gpu01, gpus: [{model: Tesla-T4, count: 4}]}]\n")
-    change = ["01-time-slicing/time-slicing-config-all.yaml", "08-beside-nvidias-operator/sharing-policy.yaml"]
+    change = ["01-time-slicing/time-slicing-config-all.yaml", "10-beside-nvidias-operator/sharing-policy.yaml"]
     (tmp_path / "change.yaml").write_text("---\n".join((EXAMPLES / file).read_text() for file in change))
     files = {
         "CLUSTER": cluster,

@@ -1,4 +1,4 @@
-"""A policy of your own is a class with a `choose`: here GPUs that are far from each other: `python examples/06-own-policy.py`.
+"""A policy of your own is a class with a `choose`: here GPUs that are far from each other: `python examples/05-own-policy.py`.
 
 Jobs that fill the PCI bus rather than talk to each other want just that.
 """
