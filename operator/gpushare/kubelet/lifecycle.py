@@ -116,14 +116,15 @@ class Lifecycle:
             return True
         self._registered_with = None
         if self._was_served and await self._in_thread(sockets.is_alive, self.server.socket):
-            await self._in_thread(self.server.stop)
+            await self._to_the_end(self.server.stop)
             message = f"another device plugin serves {self.server.socket}"
             self._stand(Standing(registered=False, message=message, is_displaced=True))
             return False
         if not self._may_try(None):
             return False
+        self._forget_predecessor()
         self._predecessor = await self._in_thread(sockets.Peer.connect, self.server.socket)
-        await self._in_thread(self.server.serve)
+        await self._to_the_end(self.server.serve)
         self._was_served = True
         self._outlast_until = self._now() + OUTLAST_SECONDS
         return True
@@ -211,3 +212,12 @@ class Lifecycle:
 
     async def _in_thread(self, function: Callable[..., T], *args: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, function, *args)
+
+    async def _to_the_end(self, function: Callable[[], None]) -> None:
+        """In a thread too. A cancellation waits for its end, or whoever stops the server then would be too early to stop it."""
+        call = asyncio.get_running_loop().run_in_executor(self._executor, function)
+        try:
+            await asyncio.shield(call)
+        except asyncio.CancelledError:
+            await asyncio.wait({call})
+            raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.errors import GpuShareError
+from gpushare.errors import GpuShareError, KubeletError
 from gpushare.kubelet import lifecycle, registering
 from gpushare.kubelet.lifecycle import Lifecycle, Standing
 from gpushare.kubelet.plugin import PluginServer
@@ -183,6 +184,58 @@ async def test_two_agents(
             assert "another device plugin serves" in first.standing.message
             assert len(kubelet.registrations) == 2
         await kubelet.until(lambda: kubelet.ids(GPU) == ["GPU-1", "GPU-2"])
+
+
+class SlowServer(PluginServer):
+    """Begins to listen only when it is let."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, pool_of("GPU-1"), PlainAnswers(), LOG)
+        self.begun, self.may_go_on = asyncio.Event(), threading.Event()
+        self.loop = asyncio.get_running_loop()
+
+    def serve(self) -> None:
+        self.loop.call_soon_threadsafe(self.begun.set)
+        self.may_go_on.wait(60)
+        super().serve()
+
+
+async def test_ended_while_it_begins_to_serve(directory: Path, executor: ThreadPoolExecutor) -> None:
+    """Whoever stops the server after its life has ended finds it as it stays."""
+    slow = SlowServer(directory)
+    task = asyncio.create_task(Lifecycle(slow, None, executor, LOG).run())
+    await slow.begun.wait()
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=0.05)
+    slow.may_go_on.set()
+    await asyncio.wait([task])
+    await asyncio.to_thread(slow.stop)
+
+    assert not done
+    assert not slow.socket.exists()
+
+
+class RefusedServer(PluginServer):
+    """Never gets its place."""
+
+    attempts = 0
+
+    def serve(self) -> None:
+        self.attempts += 1
+        raise KubeletError("no place")
+
+
+async def test_place_that_it_never_gets(
+    directory: Path, kubelet: Kubelet, executor: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each attempt lets go of the connection to whoever has it."""
+    monkeypatch.setattr(lifecycle, "FIRST_RETRY_SECONDS", 0.01)
+    refused = RefusedServer(directory, pool_of("GPU-1"), PlainAnswers(), LOG)
+    with listening(refused.socket):
+        async with living(refused, None, executor, kubelet) as life:
+            while refused.attempts < 3:  # noqa: ASYNC110 - made in a thread
+                await asyncio.sleep(0.01)
+            assert life.standing.message == "no place"
 
 
 @contextmanager
