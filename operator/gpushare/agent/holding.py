@@ -70,10 +70,10 @@ class HolderWatch:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._allocated.wait()
-            await asyncio.sleep(AFTER_ALLOCATE_SECONDS)
-            # In this order: an Allocate in between is told again rather than lost.
-            self._allocated.clear()
+            # In this order, and before it is read: an Allocate from now on is told again rather than lost.
             self._is_told = False
+            self._allocated.clear()
+            await asyncio.sleep(AFTER_ALLOCATE_SECONDS)
 
     async def read(self) -> Sequence[ContainerDevices]:
         """Asks now; as last known where the kubelet does not answer."""

@@ -100,6 +100,19 @@ async def test_allocate_while_it_is_read(asked: Asked) -> None:
     assert asked.changes == 2
 
 
+async def test_allocate_just_before_it_is_read(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kubelet may not have written it down by then: it is asked once more."""
+    monkeypatch.setattr(holding, "AFTER_ALLOCATE_SECONDS", 0.3)
+    monkeypatch.setattr(holding, "POLL_SECONDS", 1000)
+    async with asked.watching():
+        await asked.next_reading()
+        asked.watch.see_allocate()
+        await asyncio.sleep(PAUSE_SECONDS + 0.1)
+        asked.watch.see_allocate()
+        while asked.times < 3:
+            await asked.next_reading()
+
+
 async def test_kubelet_that_does_not_answer(asked: Asked) -> None:
     """What was known is kept, and that it may be old is known too."""
     asked.holders = [holder("a")]
