@@ -72,21 +72,23 @@ class MpsReadiness:
         self.reasons = {name: self.reasons.get(name, "") for name in percentages if name not in fresh}
         self.reasons |= dict.fromkeys(fresh, "its MPS daemon has not answered yet")
         self._silences = {}
-        asking = [asyncio.create_task(self._ask(name)) for name in fresh]
-        if asking:
-            await asyncio.wait(asking, timeout=FIRST_ANSWER_SECONDS)
+        asking = [asyncio.create_task(self._ask(name, percentages[name])) for name in fresh]
+        try:
+            if asking:
+                await asyncio.wait(asking, timeout=FIRST_ANSWER_SECONDS)
+        finally:
+            # Not waited for: a program that the kernel does not let go would hold up the node.
             for task in asking:
                 task.cancel()
         self._wanted.set()
 
     async def _look(self) -> None:
         before = {name for name, reason in self.reasons.items() if reason}
-        await asyncio.gather(*(self._ask(name) for name in tuple(self._percentages)))
+        await asyncio.gather(*(self._ask(name, percentage) for name, percentage in self._percentages.items()))
         if before != {name for name, reason in self.reasons.items() if reason}:
             self._on_change()
 
-    async def _ask(self, name: str) -> None:
-        wanted = self._percentages[name]
+    async def _ask(self, name: str, wanted: int) -> None:
         silences, reason = 0, ""
         try:
             found = await self._machine.ask_percentage(name)

@@ -134,6 +134,21 @@ async def test_does_not_hold_up_a_pass() -> None:
     assert gate.machine.asked == 1
 
 
+async def test_ended_while_it_asks() -> None:
+    """Nothing that was asked goes on by itself."""
+    gate = Gate(25.0)
+    gate.machine.hangs = True
+    before = asyncio.all_tasks()
+    offering = asyncio.create_task(gate.offered(pools()))
+    while not gate.machine.asked:  # noqa: ASYNC110 - it is asked in this loop
+        await asyncio.sleep(0)
+    offering.cancel()
+    await asyncio.wait([offering])
+    await asyncio.sleep(0)
+
+    assert asyncio.all_tasks() == before
+
+
 async def test_comes_and_goes() -> None:
     """Noticed without being asked, in both directions, again and again."""
     gate = Gate(GONE)
