@@ -37,6 +37,8 @@ class PodFollower:
         self._read_holders = read_holders
         self._on_change = on_change
         self._refresh = asyncio.Event()
+        self._turn = asyncio.Lock()
+        """One at a time: a list would bring back a pod whose deletion was seen while the list was on its way."""
 
     def refresh(self) -> None:
         """Asks for a fresh list."""
@@ -52,10 +54,11 @@ class PodFollower:
         changes = watching.follow(self._cluster, manifests.POD, fields=self._fields, log=self._log)
         try:
             async for change in changes:
-                if isinstance(change, watching.Synced):
-                    await self._list()
-                else:
-                    self._see(change.event.object, gone=change.event.type is EventType.DELETED)
+                async with self._turn:
+                    if isinstance(change, watching.Synced):
+                        await self._list()
+                    else:
+                        self._see(change.event.object, gone=change.event.type is EventType.DELETED)
         finally:
             await changes.aclose()
 
@@ -63,7 +66,8 @@ class PodFollower:
         while True:
             await self._refresh.wait()
             self._refresh.clear()
-            await self._list()
+            async with self._turn:
+                await self._list()
 
     async def _list(self) -> None:
         wanted = self._answers.wanted
