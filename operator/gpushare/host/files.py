@@ -23,11 +23,10 @@ class HostFiles:
         data = self.read_bytes(path)
         return None if data is None else data.decode(errors="replace")
 
-    def read_bytes(self, path: str, limit: int = -1) -> bytes | None:
-        """The content, up to `limit` bytes of it; None where it is not there or cannot be read."""
+    def read_bytes(self, path: str) -> bytes | None:
+        """The same, undecoded."""
         try:
-            with self.path(path).open("rb") as file:
-                return file.read(limit)
+            return self.path(path).read_bytes()
         except OSError:
             return None
 
@@ -43,7 +42,7 @@ class HostFiles:
             return ()
 
 
-def write_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
+def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
     """Writes a file so that a reader, or a machine that loses its power, finds the old content or the new one.
 
     `mode`: who may read it, as for `chmod`.
@@ -54,8 +53,8 @@ def write_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             os.fchmod(file.fileno(), mode)
             file.flush()
             os.fsync(file.fileno())

@@ -7,11 +7,8 @@ named after its content. Used by the agent where a configuration says that this 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from gpushare.host.driver_roots import HOST_ROOT
@@ -87,17 +84,6 @@ class HamiCore:
         folder = self._files.path(f"{ROOT}/{version}")
         library, preload = folder / "libvgpu.so", folder / "ld.so.preload"
         if not library.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            _write_once(library, content)
+            write_atomically(library, content, mode=_READABLE)
         if not preload.exists():
             write_atomically(preload, LIBRARY + "\n", mode=0o644)
-
-
-def _write_once(path: Path, content: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".library.")
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        os.fchmod(file.fileno(), _READABLE)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(temporary).replace(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -94,3 +96,16 @@ def test_disk_that_cannot_be_written(tmp_path: Path) -> None:
     HostFiles(tmp_path).path("/var").touch()
 
     assert "cannot be kept" in core(tmp_path).look()
+
+
+def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said, and nothing half-written stays, or each look would make it fuller."""
+    supply(tmp_path)
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+
+    assert "No space left on device" in core(tmp_path).look()
+    assert [path for path in HostFiles(tmp_path).path(ROOT).rglob("*") if path.is_file()] == []
