@@ -56,6 +56,7 @@ class Forwarder:
         if self._pool is None or self._known != known:
             context = ssl.create_default_context(cadata=known[1] or None)
             address = Address.parse(f"https://{leader}", context, self._server_name)
-            await self.close()
-            self._pool, self._known = Pool(address, most=_MOST), known
+            before, self._pool, self._known = self._pool, Pool(address, most=_MOST), known
+            if before is not None:
+                await before.close()
         return self._pool
