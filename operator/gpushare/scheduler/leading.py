@@ -96,6 +96,7 @@ class Leading:
         try:
             await asyncio.wait({holding, preparing}, return_when=asyncio.FIRST_COMPLETED)
             if not holding.done():
+                preparing.result()  # raises what broke it: nobody leads who does not know everything
                 self._begin()
                 await holding
         finally:
