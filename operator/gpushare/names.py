@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 GROUP_NVIDIA: Final = "nvidia.com"
-GROUP_GPUSHARE: Final = "gpushare.dev"
 PREFIX: Final = "nvidia.com/"
 """Stands before every resource name and label of NVIDIA's ecosystem."""
 

@@ -32,13 +32,10 @@ _OF_COMPONENTS: Final = (
 class Cleaning:
     """One cluster that is to be as if the operator had never been there: but for CRDs, policies and ConfigMaps."""
 
-    def __init__(
-        self, cluster: Cluster, namespace: str, log: logging.Logger, *, pause_seconds: float = _PAUSE_SECONDS
-    ) -> None:
+    def __init__(self, cluster: Cluster, namespace: str, log: logging.Logger) -> None:
         self._cluster = cluster
         self._namespace = namespace
         self._log = log
-        self._pause_seconds = pause_seconds
         self.remainder = "everything: nothing was looked for yet"
         """What the last look has found, or why it could not look."""
 
@@ -53,7 +50,7 @@ class Cleaning:
                 if not found:
                     return
                 self._tell(wording.listed(found))
-            await asyncio.sleep(self._pause_seconds)
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     def _tell(self, remainder: str) -> None:
         if remainder != self.remainder:

@@ -77,11 +77,6 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
         return Registration(endpoint=self.socket.name, resource=self.resource, options=self.options)
 
     @property
-    def is_serving(self) -> bool:
-        """Whether the server runs, whoever's socket lies at its path."""
-        return self._grpc is not None
-
-    @property
     def streams(self) -> int:
         """How many clients follow the list."""
         return self._lists.streams

@@ -12,8 +12,6 @@ from gpushare.sharing.responses import ContainerAnswer
 
 VERSION: Final = "v1beta1"
 """The only version of the device plugin protocol that kubelets speak."""
-MAX_MESSAGE_BYTES: Final = 4 * 1024 * 1024
-"""The kubelet takes no longer message; it would drop the stream and show no device at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

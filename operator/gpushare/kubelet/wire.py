@@ -42,11 +42,6 @@ def list_of_devices(devices: Iterable[Device]) -> pb.ListAndWatchResponse:
     )
 
 
-def list_bytes(pool: Pool) -> int:
-    """How long the list of a pool is on the wire; the kubelet takes at most `values.MAX_MESSAGE_BYTES`."""
-    return list_of_pool(pool).ByteSize()
-
-
 def devices_of_list(message: pb.ListAndWatchResponse) -> tuple[Device, ...]:
     """The devices of a list."""
     return tuple(

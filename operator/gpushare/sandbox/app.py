@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import yaml
 
@@ -165,11 +164,10 @@ class Sandbox:
         return cluster
 
     def _build_fleet(self, access: Credentials, specs: Sequence[NodeSpec]) -> NodeFleet:
-        url = urlsplit(access.server)
         site = Site(
             # One user for all kubelets, since all of them share the connections.
             cluster=self._connect(access, "kubelet", "system:node:sandbox", "system:nodes"),
-            api=Endpoint(host=url.hostname or "", port=url.port or 443),
+            api=Endpoint.from_url(access.server),
             programs=build_programs(self.hardware),
             log=self._log,
         )

@@ -199,7 +199,7 @@ def test_no_directory(directory: Path) -> None:
 
     with pytest.raises(KubeletError, match=r"no kubelet: .*/none does not exist"):
         server.serve()
-    assert not server.is_serving
+    assert not server.owns_socket
 
 
 def test_path_too_long(directory: Path) -> None:
@@ -219,4 +219,4 @@ def test_place_taken_by_a_directory(directory: Path) -> None:
 
     with pytest.raises(KubeletError, match="cannot listen on"):
         server.serve()
-    assert not server.is_serving
+    assert not server.owns_socket

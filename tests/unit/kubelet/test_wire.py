@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hypothesis.strategies as st
-import pytest
 from hypothesis import given
 
 from gpushare.kubelet import podresources_pb2, wire
@@ -67,12 +66,6 @@ def test_device_without_numa_node() -> None:
     message = wire.list_of_devices([Device(id="a")])
 
     assert not message.devices[0].HasField("topology")
-
-
-@pytest.mark.parametrize("pools", [1, 16])
-def test_list_bytes(pools: int) -> None:
-    """The length grows with the list."""
-    assert wire.list_bytes(pool_of(*[f"GPU-{n}" for n in range(pools)])) > pools * len("GPU-1")
 
 
 def test_holders() -> None:

@@ -108,7 +108,7 @@ def test_long_list_grows_the_unit() -> None:
     assert built.fractions is not None
     assert built.fractions.unit_mib == 4
     assert built.pools[MEM].fractions == built.fractions
-    assert wire.list_bytes(built.pools[MEM]) <= MAX_LIST_BYTES
+    assert wire.list_of_pool(built.pools[MEM]).ByteSize() <= MAX_LIST_BYTES
     assert "this node counts units of 4 MiB" in built.warnings[0].message
 
 

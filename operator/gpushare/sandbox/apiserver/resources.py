@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -205,8 +205,3 @@ def _defined(crd: Manifest) -> Iterator[Resource]:
                 unconditional_update=False,
                 definition=crd,
             )
-
-
-def versioned(resource: Resource, version: str) -> Resource:
-    """The same kind in another version of its group."""
-    return replace(resource, version=version)

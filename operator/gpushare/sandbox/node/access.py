@@ -36,12 +36,6 @@ def with_api_access(pod: Manifest) -> Manifest:
     return pod
 
 
-def has_token(volume: dict[str, Any]) -> bool:
-    """Whether a volume holds a service account's token."""
-    sources = (volume.get("projected") or {}).get("sources") or ()
-    return any("serviceAccountToken" in source for source in sources)
-
-
 def _has_mount(container: dict[str, Any]) -> bool:
     return any(mount["mountPath"] == PATH for mount in container.get("volumeMounts") or ())
 

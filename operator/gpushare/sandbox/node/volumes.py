@@ -86,7 +86,7 @@ def mount_host_path(folders: HostFolders, volume: str, source: Mapping[str, Any]
     return path
 
 
-def write_files(folder: Path, files: Mapping[str, bytes], mode: int = 0o644) -> None:
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Makes `folder` hold exactly these files, each replaced in one step, so that a reader never sees half a file."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.rglob("*"):
@@ -99,7 +99,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], mode: int = 0o644) -> 
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f".{secrets.token_hex(4)}")
         fresh.write_bytes(content)
-        fresh.chmod(mode)
+        fresh.chmod(0o644)
         fresh.replace(path)
 
 
