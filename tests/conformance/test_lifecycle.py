@@ -20,7 +20,7 @@ import pytest
 from gpushare.kubelet.server import PluginClient
 from gpushare.kubelet.values import CallFailed, PreferenceRequest
 from support.agents import GPU, Machine, machine
-from support.nvml_library import Stub, write_stub
+from support.nvml_library import Stub, build_library, write_stub
 from support.recorded_cases import DATA, read_cases
 
 RECORDED = json.loads((DATA / "lifecycle.json").read_text())
@@ -144,6 +144,18 @@ async def test_no_library(node: Machine, stub: Stub) -> None:
         process.send_signal(signal.SIGTERM)
 
         assert await process.wait() == case["exit_code_on_sigterm"]
+
+
+async def test_driver_that_is_installed_later(node: Machine, stub: Stub, tmp_path: Path) -> None:
+    """Its library is found where it was not when the agent started."""
+    root = tmp_path / "driver-root"
+    nowhere = {"LD_LIBRARY_PATH": "/nonexistent"}
+    node.kubelet.start()
+    async with agent_of(node, stub, f"--driver-root-ctr-path={root}", environ=nowhere):
+        await node.kubelet.until(lambda: node.kubelet.total(GPU) == 0)
+        (root / "usr/lib64").mkdir(parents=True)
+        (root / "usr/lib64/libnvidia-ml.so.1").symlink_to(build_library())
+        await until_served(node)
 
 
 def read_case(name: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Site:
         self.programs = MpsPrograms(root / "bin")
 
     def process(self, patience: Patience = PATIENCE) -> Daemons:
-        machine = MpsMachine(HostFiles(self.root), self.programs.environ, "/driver-root", LOG, patience)
+        machine = MpsMachine(HostFiles(self.root), self.programs.environ, lambda: "/driver-root", LOG, patience)
         return Daemons(machine, self.memory, LOG)
 
     @property

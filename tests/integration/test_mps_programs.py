@@ -31,7 +31,7 @@ async def machine(tmp_path: Path, programs: MpsPrograms) -> AsyncIterator[MpsMac
 
 
 def machine_of(root: Path, programs: MpsPrograms, patience: Patience) -> MpsMachine:
-    return MpsMachine(HostFiles(root), programs.environ, "/driver-root", logging.getLogger("mps"), patience)
+    return MpsMachine(HostFiles(root), programs.environ, lambda: "/driver-root", logging.getLogger("mps"), patience)
 
 
 async def test_start(tmp_path: Path, machine: MpsMachine, programs: MpsPrograms) -> None:
@@ -66,7 +66,7 @@ async def test_ask_and_tell(machine: MpsMachine, programs: MpsPrograms) -> None:
 async def test_answers_no_number(tmp_path: Path) -> None:
     """A daemon that answers is a daemon, whatever it says."""
     programs = MpsPrograms(tmp_path / "bin", plain=True)
-    machine = MpsMachine(HostFiles(tmp_path), programs.environ, "", logging.getLogger("mps"))
+    machine = MpsMachine(HostFiles(tmp_path), programs.environ, lambda: "", logging.getLogger("mps"))
 
     assert await machine.ask_percentage(GPU) is None
 
@@ -81,10 +81,23 @@ async def test_no_daemon(machine: MpsMachine) -> None:
 
 async def test_no_program(tmp_path: Path) -> None:
     """A node whose driver is not there yet."""
-    machine = MpsMachine(HostFiles(tmp_path), {"PATH": "/none"}, "/driver-root", logging.getLogger("mps"))
+    machine = MpsMachine(HostFiles(tmp_path), {"PATH": "/none"}, lambda: "/driver-root", logging.getLogger("mps"))
 
     with pytest.raises(ProgramFailed, match="nvidia-cuda-mps-control is neither on PATH nor below /driver-root"):
         await machine.ask_percentage(GPU)
+
+
+async def test_driver_that_is_installed_later(tmp_path: Path) -> None:
+    """Where its programs are is looked for each time."""
+    roots = ["/driver-root"]
+    machine = MpsMachine(HostFiles(tmp_path), {"PATH": "/none"}, lambda: roots[-1], logging.getLogger("mps"))
+    with pytest.raises(ProgramFailed, match="nor below /driver-root"):
+        await machine.ask_percentage(GPU)
+
+    MpsPrograms(tmp_path / "host/usr/bin", plain=True)
+    roots.append("/host")
+
+    assert await machine.ask_percentage(GPU) is None
 
 
 async def test_start_fails(tmp_path: Path, machine: MpsMachine, programs: MpsPrograms) -> None:

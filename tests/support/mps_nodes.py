@@ -64,7 +64,7 @@ class MpsNode:
     async def running(self, *argv: str, cluster: Cluster | None = None) -> AsyncIterator[MpsService]:
         """The process, until the end of the block."""
         log, files = logging.getLogger("mps"), HostFiles(self.root)
-        machine = MpsMachine(files, self.programs.environ, "/driver-root", log, PATIENCE)
+        machine = MpsMachine(files, self.programs.environ, lambda: "/driver-root", log, PATIENCE)
         service = MpsService(parse(argv, {}), files, machine, self.nvml.connect(), log, QUICK)
         stop = asyncio.Event()
         task = asyncio.create_task(service.run(cluster, stop))

@@ -33,7 +33,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str], *, root: Path = Path("
     async def work(options: AgentOptions, signals: Signals) -> int:
         from gpushare.nvml.real import RealNvml  # late: the sandbox has no driver
 
-        nvml = RealNvml(connecting.find_library(options.flags.plugin.container_driver_root))
+        nvml = RealNvml(lambda: connecting.find_library(options.flags.plugin.container_driver_root))
         log = logging.getLogger("gpushare.agent")
         # SIGHUP, at which NVIDIA's plugin restarts, needs no answer: changes are followed.
         return await run(argv, environ, root=root, nvml=nvml, log=log, stop=signals.stop)
@@ -61,7 +61,10 @@ async def run(
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
         return WRONG_USAGE
     files = HostFiles(root)
-    driver = find_root(files, options.flags.plugin.container_driver_root, options.flags.nvidia_driver_root)
-    mps = MpsMachine(files, environ, driver.seen, log)
+
+    def find_driver_root() -> str:
+        return find_root(files, options.flags.plugin.container_driver_root, options.flags.nvidia_driver_root).seen
+
+    mps = MpsMachine(files, environ, find_driver_root, log)
     await Agent(options, files, nvml, mps, cluster, log).run(stop)
     return 0

@@ -22,7 +22,7 @@ _ACCOUNT: Final = "var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def find_library(driver_root: str | None) -> str:
-    """The driver's library in this container; empty: the loader has to find it.
+    """The driver's library in this container now; empty: the loader has to find it.
 
     `driver_root`: where somebody said that this container sees the driver's root; None: not said.
     """

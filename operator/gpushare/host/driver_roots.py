@@ -1,7 +1,8 @@
-"""Where a machine's NVIDIA driver is: its root, its library, its device nodes. Looked for by the agent at its start.
+"""Where a machine's NVIDIA driver is: its root, its library, its device nodes.
 
-Two views of one thing: a path as this container sees it, and the same as the host has it, which a container runtime needs.
-What is below the root is the business of `driver_files`.
+Looked for each time that it is needed: a driver may be installed, or replaced, while we run. Two views of one thing: a path as
+this container sees it, and the same as the host has it, which a container runtime needs. What is below the root is the
+business of `driver_files`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -49,14 +49,14 @@ class MpsMachine:
         self,
         files: HostFiles,
         environ: Mapping[str, str],
-        driver_root: str,
+        find_driver_root: Callable[[], str],
         log: logging.Logger,
         patience: Patience = Patience(),
     ) -> None:
-        """Programs are looked for on the `PATH` of `environ`, then below the driver root."""
+        """Programs are looked for on the `PATH` of `environ`, then below the driver root, wherever that is by then."""
         self._files = files
         self._environ = environ
-        self._driver_root = driver_root
+        self._find_driver_root = find_driver_root
         self._log = log
         self._patience = patience
 
@@ -156,7 +156,7 @@ class MpsMachine:
 
     def _find(self, name: str) -> processes.Program:
         # Each time: the driver may come, or be replaced, while we run.
-        return processes.find_program(name, self._files, self._environ.get("PATH", ""), self._driver_root)
+        return processes.find_program(name, self._files, self._environ.get("PATH", ""), self._find_driver_root())
 
     def _places(self, resource: str) -> Mapping[str, str]:
         return {

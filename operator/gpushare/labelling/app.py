@@ -28,7 +28,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     async def work(options: LabelOptions, signals: Signals) -> int:
         from gpushare.nvml.real import RealNvml  # late: whoever calls `run` may have no driver
 
-        nvml = RealNvml(connecting.find_library(options.flags.plugin.container_driver_root))
+        nvml = RealNvml(lambda: connecting.find_library(options.flags.plugin.container_driver_root))
         return await run(
             argv, environ, root=Path("/"), nvml=nvml, log=logging.getLogger("gpushare.labels"), signals=signals
         )

@@ -31,7 +31,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     async def work(options: MpsOptions, signals: Signals) -> int:
         from gpushare.nvml.real import RealNvml  # late: the sandbox has no driver
 
-        nvml = RealNvml(connecting.find_library(options.driver_root))
+        nvml = RealNvml(lambda: connecting.find_library(options.driver_root))
         log = logging.getLogger("gpushare.mps")
         # SIGHUP, at which NVIDIA's daemon restarts everything, needs no answer: changes are followed.
         return await run(argv, environ, root=Path("/"), nvml=nvml, log=log, stop=signals.stop)
@@ -62,7 +62,7 @@ async def run(
         log.error("wrong usage", extra={"reason": str(error)})  # noqa: TRY400 - the text says it all
         return WRONG_USAGE
     try:
-        machine = MpsMachine(files, environ, options.driver_root, log)
+        machine = MpsMachine(files, environ, lambda: options.driver_root, log)
         await MpsService(options, files, machine, nvml, log).run(cluster, stop)
     finally:
         if cluster is not None:

@@ -67,9 +67,14 @@ _ERRORS: Final = {
 class RealNvml:
     """Implements `port.Nvml`. The library keeps one state a process, so that two of these share it."""
 
-    def __init__(self, library: str = "") -> None:
-        """`library`: path of libnvidia-ml.so.1 where the loader does not find it by itself."""
-        self._library = library
+    def __init__(self, find_library: Callable[[], str] = str) -> None:
+        """`find_library`: path of libnvidia-ml.so.1, empty where the loader has to find it by itself.
+
+        Asked at each start: the driver may come after us.
+        """
+        self._find_library = find_library
+        self._loaded = ""
+        """The path of what was loaded last; empty: whatever the loader has found."""
         self._lock = threading.Lock()
         self._waiting = threading.Lock()
         """Held while the library waits for events: the set of them must not be freed under it."""
@@ -81,19 +86,23 @@ class RealNvml:
         with self._lock:
             if self._is_started:
                 return
-            reason = self._preload()
+            reason = self._load()
             with _asking(f"the NVIDIA driver cannot be used{reason}"):
                 pynvml.nvmlInit()
             self._is_started = True
 
-    def _preload(self) -> str:
-        """Loads the library that was named; what speaks against it, if anything does."""
-        if self._library:
+    def _load(self) -> str:
+        """Loads the library where it is found; what speaks against it, if anything does."""
+        path = self._find_library()
+        if path and path != self._loaded:
             try:
-                # The loader then finds the name that pynvml asks for among what is loaded already.
-                ctypes.CDLL(self._library, mode=ctypes.RTLD_GLOBAL)
+                library = ctypes.CDLL(path)
             except OSError as error:
                 return f" ({error})"
+            # In the place of what pynvml would look for, or has from a driver that was replaced meanwhile.
+            pynvml.nvmlLib = library
+            pynvml._nvmlGetFunctionPointer_cache.clear()  # noqa: SLF001 - it knows no other way to another library
+            self._loaded = path
         return ""
 
     def stop(self) -> None:
@@ -253,11 +262,13 @@ def _bus_id(pci: Any) -> str:
 
 
 def _clique(handle: Any) -> str | None:
+    # Whatever fails: it is for a label only, and no GPU is less of one without.
     info = pynvml.c_nvmlGpuFabricInfoV_t()
     function = pynvml.nvmlDeviceGetGpuFabricInfoV
-    if _optional(function, handle, ctypes.byref(info), default=None) is None:
+    if _optional(function, handle, ctypes.byref(info), default=None, whatever=True) is None:
         info = pynvml.c_nvmlGpuFabricInfo_t()
-        if _optional(pynvml.nvmlDeviceGetGpuFabricInfo, handle, ctypes.byref(info), default=None) is None:
+        function = pynvml.nvmlDeviceGetGpuFabricInfo
+        if _optional(function, handle, ctypes.byref(info), default=None, whatever=True) is None:
             return None
     if info.state != pynvml.NVML_GPU_FABRIC_STATE_COMPLETED or info.status != pynvml.NVML_SUCCESS:
         return None

@@ -85,6 +85,16 @@ def test_a_fabric_that_is_not_ready(nvml: RealNvml, stub: Stub) -> None:
     assert nvml.gpu(0).fabric_clique is None
 
 
+@pytest.mark.parametrize("code", [pynvml.NVML_ERROR_UNKNOWN, pynvml.NVML_ERROR_INVALID_ARGUMENT])
+def test_a_fabric_that_cannot_be_asked(nvml: RealNvml, stub: Stub, code: int) -> None:
+    """The clique is for a label only: a GPU without is as good as any."""
+    nvml.stop()
+    stub.describe(f"gpu H100\nfail nvmlDeviceGetGpuFabricInfoV {code}\nfail nvmlDeviceGetGpuFabricInfo {code}\n")
+    nvml.start()
+
+    assert (nvml.gpu(0).product, nvml.gpu(0).fabric_clique) == ("NVIDIA H100 80GB HBM3", None)
+
+
 def test_names_that_are_no_text(tmp_path: Path) -> None:
     """Bytes that are no UTF-8 cost no more than themselves, in the name of an instance too."""
     node = b"gpu A100-40GB name=NVIDIA_A\xff100 mig=on\nmig 0 1g.5gb\n"
@@ -202,7 +212,32 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: by
         path.write_bytes(content)
 
     with pytest.raises(DriverUnavailable, match=f"{path}: .*: NVML Shared Library Not Found"):
-        RealNvml(str(path)).start()
+        RealNvml(lambda: str(path)).start()
+
+
+def test_a_driver_that_was_replaced(stub: Stub) -> None:
+    """Its library is looked for at each start: one that was installed meanwhile is the one that is asked."""
+    missing = "nvmlSystemGetCudaDriverVersion_v2"
+    installed = [build_library(), build_library(without=(missing,))]
+    nvml = RealNvml(lambda: str(installed[0]))
+    nvml.start()
+    assert nvml.driver().cuda_version == (12, 4)
+    nvml.stop()
+
+    del installed[0]
+    nvml.start()
+
+    assert nvml.driver().cuda_version is None
+    nvml.stop()
+
+
+@pytest.mark.parametrize("function", ["nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMigMode", "nvmlDeviceGetPciInfo_v3"])
+def test_half_an_answer_is_none(nvml: RealNvml, stub: Stub, function: str) -> None:
+    """A GPU of which something fails that it can tell is not trusted with anything."""
+    stub.tell(f"fail {function} {pynvml.NVML_ERROR_UNKNOWN} 0")
+
+    with pytest.raises(DeviceError, match="GPU 0 cannot be read: Unknown Error"):
+        nvml.gpu(0)
 
 
 def test_started_and_stopped_once(stub: Stub) -> None:
