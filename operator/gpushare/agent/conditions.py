@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from gpushare import names
 from gpushare.agent.deciding import Decision
 from gpushare.agent.facts import Facts, find_overuse, find_waiting
+from gpushare.agent.troubles import find_sick
 from gpushare.domain import gpunode
 from gpushare.domain.conditions import Condition
-from gpushare.domain.devices import GPU
 
 _MAX_MESSAGE: Final = 1024
 
@@ -53,7 +53,7 @@ def _devices_ready(facts: Facts) -> Condition:
             f"if it has none, remove its label {names.LABEL_PRESENT}"
         )
         return _condition(gpunode.DEVICES_READY, facts, "NoGPUs", message)
-    sick = dict(_sick(facts.inventory.gpus))
+    sick = find_sick(facts.inventory.gpus)
     unread = [str(problem) for problem in facts.inventory.problems if problem.path not in sick]
     if sick or unread:
         reason = "DeviceUnhealthy" if sick else "DeviceUnreadable"
@@ -61,17 +61,6 @@ def _devices_ready(facts: Facts) -> Condition:
     count = len(facts.inventory.gpus)
     message = f"{count} GPU{'s' if count > 1 else ''}, driver {facts.inventory.driver_version}"
     return _condition(gpunode.DEVICES_READY, facts, "Ready", message, good=True)
-
-
-def _sick(gpus: Iterable[GPU]) -> Iterator[tuple[str, str]]:
-    """By the path that discovery gives to what it cannot read: a lost GPU is not told twice."""
-    for gpu in gpus:
-        place = f"gpus[{gpu.index}]"
-        if not gpu.health.healthy:
-            yield place, f"GPU {gpu.index}: {gpu.health.reason}"
-        for mig in gpu.mig:
-            if not mig.health.healthy:
-                yield f"{place}.mig[{mig.index}]", f"MIG {gpu.index}:{mig.index}: {mig.health.reason}"
 
 
 def _registered(facts: Facts) -> Condition:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,7 +17,7 @@ from gpushare.agent import clock, discovery
 from gpushare.agent.health import Checks
 from gpushare.agent.linking import Linking
 from gpushare.agent.memory import Memory
-from gpushare.agent.troubles import Moment, Reading, Troubles
+from gpushare.agent.troubles import Moment, Reading, Troubles, find_sick
 from gpushare.domain.devices import GPU, Inventory
 from gpushare.domain.troubles import Trouble
 from gpushare.errors import DeviceError
@@ -79,6 +79,8 @@ class DeviceWatch:
         self._listened: set[str] = set()
         self._puzzling: Event | None = None
         """A report about something that was not there when everything was read for the last time."""
+        self._logged: Mapping[str, str] = {}
+        """What is wrong with devices, as far as the log has it."""
         self._retry_seconds = FIRST_RETRY_SECONDS
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nvml")
 
@@ -191,13 +193,25 @@ class DeviceWatch:
             if not self._listened:
                 await asyncio.sleep(WAIT_SECONDS)
                 continue
-            event = await self._in_thread(lambda: self._nvml.wait_event(WAIT_SECONDS))
+            try:
+                event = await self._in_thread(lambda: self._nvml.wait_event(WAIT_SECONDS))
+            except GpuLost as error:
+                await self._leave_out_lost(error)
+                return
             if event is None:
                 continue
             if event.kind is EventKind.XID:
                 self.errors[event.uuid, event.xid] += 1
             if self._checks.counts(event) and not self._see(event):
                 return
+
+    async def _leave_out_lost(self, error: GpuLost) -> None:
+        """Makes room for listening anew: as long as one of them is off the bus, nothing is heard of the others."""
+        if not await self._in_thread(lambda: any(self._is_lost(gpu.index) for gpu in self._readable)):
+            raise error
+        self._listened.clear()
+        await self._in_thread(self._nvml.stop)
+        await asyncio.sleep(WAIT_SECONDS)
 
     def _see(self, event: Event) -> bool:
         """Takes a report. False: what it is about is known only once everything has been read again."""
@@ -234,6 +248,8 @@ class DeviceWatch:
         self.answered.set()
         if failure != self.failure or first:
             self._log_driver(failure, inventory)
+        if inventory is not None:
+            self._log_devices(inventory)
         if (failure, inventory) != (self.failure, self.inventory) or first:
             self.failure, self.inventory = failure, inventory
             self._on_change()
@@ -244,6 +260,16 @@ class DeviceWatch:
             self._log.warning("driver does not answer", extra={"reason": failure, **gpus})
         else:
             self._log.info("driver answers", extra=gpus)
+
+    def _log_devices(self, inventory: Inventory) -> None:
+        unread = {problem.path: problem.message for problem in inventory.problems}
+        wrong, before = {**unread, **find_sick(inventory.gpus)}, self._logged
+        for place, reason in wrong.items():
+            if before.get(place) != reason:
+                self._log.warning("device is not well", extra={"place": place, "reason": reason})
+        for place in before.keys() - wrong.keys():
+            self._log.info("device is well again", extra={"place": place, "was": before[place]})
+        self._logged = wrong
 
     def _now(self) -> Moment:
         return Moment(text=clock.now(), seconds=asyncio.get_running_loop().time())

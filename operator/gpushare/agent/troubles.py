@@ -221,6 +221,19 @@ class Troubles:
         return Health(healthy=False, reason="; ".join(reasons), since=min(case.trouble.since for case in cases))
 
 
+def find_sick(gpus: Iterable[GPU]) -> Mapping[str, str]:
+    """Why devices may not be given out, by the path that discovery gives to what it cannot read: a lost GPU is told once."""
+    found: dict[str, str] = {}
+    for gpu in gpus:
+        place = f"gpus[{gpu.index}]"
+        if not gpu.health.healthy:
+            found[place] = f"GPU {gpu.index}: {gpu.health.reason}"
+        for mig in gpu.mig:
+            if not mig.health.healthy:
+                found[f"{place}.mig[{mig.index}]"] = f"MIG {gpu.index}:{mig.index}: {mig.health.reason}"
+    return found
+
+
 def _is_good(case: _Case, reading: Reading) -> bool:
     """Whether a GPU that could be read shows no sign of a trouble."""
     trouble = case.trouble

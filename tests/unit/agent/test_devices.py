@@ -20,7 +20,7 @@ from gpushare.domain.devices import GPU
 from gpushare.errors import DeviceError
 from gpushare.host.files import HostFiles
 from gpushare.host.state import StateFile
-from gpushare.nvml.port import Event, Recovery
+from gpushare.nvml.port import Event, GpuLost, Recovery
 from gpushare.nvml.simulated import SimulatedNvml
 
 T4S = {"gpus": [{"model": "Tesla-T4", "count": 3}]}
@@ -125,6 +125,45 @@ async def test_driver_that_comes_back(nvml: SimulatedNvml, tmp_path: Path, monke
         await watched.until(lambda: watched.sick == [] and not watched.watch.failure)
         nvml.inject(Event(uuid=watched.gpus[2].uuid, xid=79))
         await watched.until(lambda: watched.sick == [2])
+
+
+class Bereaved(SimulatedNvml):
+    """As a real driver: while a GPU that is listened to is off the bus, nothing is heard of any."""
+
+    def lose(self, index: int) -> None:
+        self.missed = self.gpu(index).uuid
+        super().lose(index)
+
+    def wait_event(self, timeout: float) -> Event | None:
+        if getattr(self, "missed", "") in self._connection.registered:
+            raise GpuLost("waiting for events of GPUs failed: GPU is lost")
+        return super().wait_event(timeout)
+
+
+async def test_lost_gpu_that_ends_the_waiting(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Only that one is sick, the others are heard again, and the log has it."""
+    nvml = Bereaved.from_mapping(T4S, seed="node")
+    watched = Watched(nvml, tmp_path)
+    async with watched.running():
+        await watched.until(lambda: len(watched.gpus) == 3)
+        nvml.lose(1)
+        await watched.until(lambda: watched.sick != [])
+        assert watched.sick == [1]
+        nvml.inject(Event(uuid=watched.gpus[2].uuid, xid=79))
+        await watched.until(lambda: watched.sick == [1, 2])
+
+    told = [record for record in caplog.records if record.message == "device is not well"]
+    assert [vars(record)["reason"] for record in told] == ["GPU 1: GPU 1 is lost", "GPU 2: XID 79"]
+
+
+async def test_waiting_that_fails_for_nobody(tmp_path: Path) -> None:
+    """Where no GPU of those that are listened to is lost, nobody is trusted, and it is tried ever more slowly."""
+    nvml = Bereaved.from_mapping(T4S, seed="node")
+    watched = Watched(nvml, tmp_path)
+    async with watched.running():
+        await watched.until(lambda: len(watched.gpus) == 3)
+        nvml.missed = watched.gpus[1].uuid
+        await watched.until(lambda: watched.sick == [0, 1, 2])
 
 
 class Deaf(SimulatedNvml):
