@@ -88,9 +88,9 @@ def _list_strategies(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _sleep_interval(value: Any) -> float:
+def _sleep_interval(value: Any) -> float | None:
     try:
-        return read_duration(value)
+        return None if value is None else read_duration(value)
     except ValueError as error:
         raise refusal(str(error)) from None
 
@@ -187,7 +187,7 @@ class FlagsBlock(Block):
     gds_enabled: bool | None = None
     mofed_enabled: bool | None = None
     use_node_feature_api: bool | None = Field(None, alias="useNodeFeatureAPI")
-    device_discovery_strategy: Literal["auto", "nvml", "tegra", "vfio"] | None = None
+    device_discovery_strategy: Literal["auto", "nvml"] | None = None
     plugin: PluginBlock | None = None
     gfd: DiscoveryBlock | None = None
 

@@ -46,6 +46,14 @@ def entry_of(text: str) -> SharedResource:
         pytest.param("sharing:\nflags:\nimex:\nresources:\ngpushare:\n", id="nulls"),
         pytest.param("sharing:\n  mps:\n", id="null mps"),
         pytest.param("flags: {plugin: , gfd: }", id="null blocks of flags"),
+        pytest.param(
+            "flags:\n"
+            "  {migStrategy: , failOnInitError: , mpsRoot: , nvidiaDriverRoot: , nvidiaDevRoot: , gdrcopyEnabled: ,\n"
+            "  useNodeFeatureAPI: , deviceDiscoveryStrategy: , gfd: {oneshot: , sleepInterval: , outputFile: },\n"
+            "  plugin: {deviceListStrategy: , deviceIDStrategy: , cdiAnnotationPrefix: , nvidiaCTKPath: }}\n"
+            "imex: {channelIDs: , required: }\n",
+            id="null flags",
+        ),
     ],
 )
 def test_default(text: str) -> None:

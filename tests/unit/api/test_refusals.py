@@ -223,6 +223,13 @@ ENTRY = "sharing.timeSlicing.resources[0]"
         pytest.param(
             "flags: {failOnInitError: 1}", "flags.failOnInitError", 1, "must be true or false, not 1", id="no boolean"
         ),
+        pytest.param(
+            "flags: {deviceDiscoveryStrategy: tegra}",
+            "flags.deviceDiscoveryStrategy",
+            1,
+            'must be one of auto, nvml, not "tegra"',
+            id="discovery that nobody does here",
+        ),
         pytest.param("flags: {mpsRoot: 1}", "flags.mpsRoot", 1, "must be text, not 1; put it in quotes", id="no text"),
         pytest.param(
             "flags: {plugin: {deviceListStrategy: 'envvar, cdi-cri'}}",
