@@ -36,7 +36,7 @@ class Memory:
 
     def _become(self, state: State) -> None:
         """Writes beside whatever is going on: an agent that is killed just after must find it."""
-        if state == self.state:
+        if state == self.state and not self._file.is_behind:
             return
         self.state = state
         before = self._writing

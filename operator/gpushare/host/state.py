@@ -52,6 +52,12 @@ class StateFile:
         self._path = path
         self._log = log
         self._written: State | None = None
+        self._failure = ""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the last state could not be written: the file tells of an earlier one."""
+        return bool(self._failure)
 
     def read(self) -> State:
         """What was remembered; nothing, where the file is not there or makes no sense."""
@@ -70,12 +76,16 @@ class StateFile:
         return state
 
     def write(self, state: State) -> None:
-        """Remembers; does nothing when nothing changed."""
+        """Remembers; does nothing when nothing changed. A failure is said once, however often it is tried."""
         if state == self._written:
+            self._failure = ""
             return
         try:
             write_atomically(self._path, json.dumps({"version": __version__, **values.encode(state)}, indent=1) + "\n")
         except OSError as error:
-            self._log.warning("state file cannot be written", extra={"reason": str(error)})
+            before, self._failure = self._failure, error.strerror or str(error)
+            if self._failure != before:
+                extra = {"path": str(self._path), "reason": self._failure}
+                self._log.warning("state file cannot be written", extra=extra)
             return
-        self._written = state
+        self._written, self._failure = state, ""

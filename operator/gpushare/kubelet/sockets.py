@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import socket
 from collections.abc import Iterator
@@ -120,4 +121,6 @@ def temporary_name(path: Path) -> Path:
 def unlink_own(path: Path, own: SocketId | None) -> None:
     """Removes the socket at a path if it is still one's own; an agent that follows this one may have put its own there."""
     if own is not None and own.is_same_file(identify(path)):
-        path.unlink(missing_ok=True)
+        # Where it cannot be removed (a disk that the kernel has made read-only) it is dead, and replaced by whoever comes next.
+        with contextlib.suppress(OSError):
+            path.unlink()

@@ -139,12 +139,20 @@ def test_same_state_is_not_written_again(tmp_path: Path) -> None:
 
 
 def test_unwritable(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A warning; the agent goes on."""
-    (tmp_path / "file").touch()
+    """A warning, once; the agent goes on, and what could not be written is, as soon as it can be."""
+    blocked = tmp_path / "file"
+    blocked.touch()
+    file = StateFile(blocked / "state.json", LOG)
 
-    StateFile(tmp_path / "file/state.json", LOG).write(STATE)
-
+    file.write(STATE)
+    file.write(STATE)
+    assert file.is_behind
     assert caplog.messages == ["state file cannot be written"]
+
+    blocked.unlink()
+    file.write(STATE)
+    assert not file.is_behind
+    assert StateFile(blocked / "state.json", LOG).read() == STATE
 
 
 def test_mappings() -> None:

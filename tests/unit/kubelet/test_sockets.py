@@ -34,6 +34,16 @@ def test_unlink_own(directory: Path) -> None:
     assert not path.exists()
 
 
+def test_unlink_own_that_stays(directory: Path) -> None:
+    """What cannot be removed, as on a disk that has become read-only, keeps no server from ending."""
+    path = directory / "a.sock"
+    path.mkdir()
+
+    sockets.unlink_own(path, sockets.identify(path))
+
+    assert path.exists()
+
+
 def test_connections(directory: Path) -> None:
     """Alive while somebody listens; ended once the other side has closed."""
     path = directory / "a.sock"
