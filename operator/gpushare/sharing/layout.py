@@ -80,6 +80,9 @@ def _mixed(inventory: Inventory) -> Layout:
     for gpu in inventory.gpus:
         if not gpu.mig_enabled:
             devices[names.RESOURCE_GPU].append(_whole(gpu))
+        elif not gpu.mig:
+            message = f"GPU {gpu.index} is in MIG mode and has no instances, so nothing of it is offered"
+            unserved.append(Problem(path=_PATH, message=message))
         for mig in gpu.mig:
             if _COMPUTE_PART.match(mig.profile):
                 message = (
