@@ -31,7 +31,7 @@ class Contention(Generic[_Key]):
         self._left: dict[_Key, float] = {}
 
     def claim(self, key: _Key) -> None:
-        """It is written though it is not as it was written before, or was not written yet."""
+        """It has to be written: it is there no longer as we wrote it, or has never been written."""
         now = self._clock()
         claims = self._claims.setdefault(key, deque(maxlen=self._times))
         claims.append(now)
@@ -40,7 +40,7 @@ class Contention(Generic[_Key]):
             del self._claims[key]
 
     def forget(self, key: _Key) -> None:
-        """It is not wanted any more: when it is again, that is no claim against anybody."""
+        """It is not wanted any more. Writing it again, once it is wanted again, then counts against nobody."""
         self._claims.pop(key, None)
 
     def left(self) -> frozenset[_Key]:

@@ -207,7 +207,7 @@ class GPUNodeStatus:
     driver_version: str = ""
     cuda_version: str = ""
     devices: tuple[Mapping[str, Any], ...] = ()
-    """In the form of the API; built by `agent.publishing` from the inventory."""
+    """In the form of the API; built by `agent.reporting` from the inventory."""
     resources: tuple[ResourceStatus, ...] = ()
     fractions: FractionMode | None = None
     """How fractions are served by what is in force; None: they are not."""

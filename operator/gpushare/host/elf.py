@@ -1,4 +1,4 @@
-"""Shared libraries of the machine: under which name programs load them. Read by `cdi`, without loading anything."""
+"""Shared libraries of the machine: under which name programs load them. Used by `driver_files`; nothing is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one way to wait longer each time something fails. Used by everything that retries."""
+"""Waits that grow each time something fails. Used by whoever tries again what a server or a program has refused."""
 
 from __future__ import annotations
 

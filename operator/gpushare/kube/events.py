@@ -1,4 +1,4 @@
-"""Posting Events in the forms that kubectl shows. Used by controller and scheduler.
+"""Posting Events in the forms that kubectl shows. Used by controller, scheduler and agent.
 
 Posted in the background: they are for people, and no work waits for them or fails with them.
 """

@@ -1,4 +1,4 @@
-"""One reading of a node: what its labels are now, and what stands in the way. Called by `app`, again and again.
+"""One reading of a node: what its labels are now, and what stands in the way. Called by `running`, again and again.
 
 The labels are those of what an agent would serve here, so that the two never disagree: a configuration that cannot be had
 leaves the last one in force, or the devices unshared.

@@ -1,7 +1,7 @@
 """Which sharing configuration each node gets, and what is wrong where it cannot get the one that is named.
 
 The node's label before labels of other systems, these before the policy's default; else not shared. Where what is named
-cannot be used, the node keeps what it has, byte for byte, and a node that has nothing yet starts unshared. Called by `build`.
+cannot be used, the node keeps what it has, byte for byte, and a node that has nothing yet starts unshared. Called by `fleet`.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Fleet:
     unshown: Mapping[str, str] = field(default_factory=dict)
     """Nodes that do not show what their agents offer: since when, by name."""
     wake_seconds: float | None = None
-    """When the next node will have been for too long without discovery's labels, or without its shares; None: no node is."""
+    """Until the next node has been without discovery's labels, or without its shares, for too long; None: no node is without."""
     uses_mps: bool = False
     """Whether a node has a configuration that shares by MPS, or still runs one."""
     uses_fractions: bool = False

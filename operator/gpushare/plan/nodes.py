@@ -106,7 +106,7 @@ def runs_agent(node: Node, wanted: Mapping[str, str]) -> bool:
 def build_wanted(node: Node, policy: ClusterPolicy, gpu_node: GPUNode | None, sight: Sight) -> Wanted:
     """All that should stand on one Node from us."""
     if not sight.present:
-        # Said, rather than removed, as NVIDIA's operator does; never of a node that had none.
+        # The label becomes "false" rather than vanish, as with NVIDIA's operator; where we had not set it, it is not set now.
         presence = {names.LABEL_PRESENT: "false"} if names.LABEL_PRESENT in node.owned else {}
         return Wanted(labels=presence, opted_out=optouts.remembered(node, sight, DEPLOYED))
     # In a time without discovery's labels, what NVIDIA's operator has made of it is not overruled.

@@ -23,7 +23,7 @@ from gpushare.scheduler.pods import SeenPod
 from gpushare.scheduler.wire import BindCall
 
 _ANSWER_SECONDS: Final = 1.5
-"""Kept back from what whoever asks waits, for the Binding itself."""
+"""Of the time that kube-scheduler waits for an answer: so much is kept for sending the Binding."""
 _SHOWN: Final = 3
 _POST_SECONDS: Final = 4.0
 """A Binding that is not answered in that time may have been made or not; a leader that was replaced sends none later."""

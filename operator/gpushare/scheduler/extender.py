@@ -1,4 +1,4 @@
-"""What kube-scheduler, people and the API server ask over HTTPS, by path: the verbs of an extender, inspect, admission.
+"""What kube-scheduler asks over HTTPS: the verbs of an extender. Used by `answering`.
 
 Answers 200 with `Error` where something cannot be done: kube-scheduler reads no reason from any other status.
 """

@@ -1,4 +1,4 @@
-"""Who holds what of which GPU, as JSON in the form of Alibaba's extender. Used by `extender`."""
+"""Who holds what of which GPU, as JSON in the form of Alibaba's extender. Used by `answering`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long answers take, for metrics: counted in classes, as histograms are. Used by `extender` and `admission`."""
+"""How long answers take, for metrics: counted in classes, as histograms are. Used by `extender`."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class HttpServer:
 
         def ended(task: asyncio.Task[None]) -> None:
             self._connections.discard(task)
-            # Closed already, but where it was cancelled: before its first step, in its handshake, while it closed.
+            # `_serve` closes it at its end, but not where it is cancelled before it begins, in its handshake, or while it closes.
             writer.transport.abort()
 
         task.add_done_callback(ended)
