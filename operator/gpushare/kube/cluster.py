@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
@@ -76,7 +76,7 @@ class Cluster(Protocol):
 
     def watch(
         self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "", resource_version: str = ""
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Changes after `resource_version`, until the server ends the stream. Raises `Expired` where that is too old."""
         ...
 

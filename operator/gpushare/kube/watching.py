@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -60,7 +60,8 @@ async def follow(  # noqa: PLR0913 - those of `Cluster.list`, and a log
                 yield Synced(listed.items)
                 version = listed.resource_version
             stream = cluster.watch(kind, namespace, labels=labels, fields=fields, resource_version=version)
-            async with _closing(stream) as events:
+            # Closed, and with it the connection, at once rather than when the garbage collector comes by.
+            async with aclosing(stream) as events:
                 async for event in events:
                     backoff.reset()
                     version = event.resource_version or version
@@ -79,13 +80,3 @@ def _trimmed(event: WatchEvent, trim: Trim | None) -> WatchEvent | None:
         return event
     kept = trim(event.object)
     return WatchEvent(event.type, kept) if kept is not None else None
-
-
-@asynccontextmanager
-async def _closing(events: AsyncIterator[WatchEvent]) -> AsyncIterator[AsyncIterator[WatchEvent]]:
-    """Closes the stream, and with it the connection, at once rather than when the garbage collector comes by."""
-    try:
-        yield events
-    finally:
-        if isinstance(events, AsyncGenerator):
-            await events.aclose()
