@@ -67,6 +67,15 @@ def read_inventory(nvml: Nvml, machine: Machine) -> Inventory:
     )
 
 
+def with_lost(before: Inventory | None, read: Inventory) -> Inventory:
+    """What was read, and the GPUs of before that cannot be read now: one that is lost for a while is still a GPU of the node."""
+    if before is None:
+        return read
+    unreadable = {problem.path for problem in read.problems}
+    lost = [gpu for gpu in before.gpus if f"gpus[{gpu.index}]" in unreadable]
+    return replace(read, gpus=tuple(sorted((*read.gpus, *lost), key=lambda gpu: gpu.index)))
+
+
 def read_facts(machine: Machine, *, machine_file: str = _MACHINE, timestamp: int | None = None) -> HostFacts:
     """What labels need to know of the host."""
     # Late: an agent reads them after its first list.

@@ -132,13 +132,8 @@ class Reader:
             return None, (str(error),)
         finally:
             self._nvml.stop()
-        unreadable = {problem.path: problem.message for problem in read.problems}
-        before = self._inventory.gpus if self._inventory is not None else ()
-        # As the agent does: a GPU that is lost for a while is still a GPU of this node.
-        kept = (gpu for gpu in before if f"gpus[{gpu.index}]" in unreadable)
-        gpus = sorted((*read.gpus, *kept), key=lambda gpu: gpu.index)
-        self._inventory = replace(read, gpus=tuple(gpus))
-        return self._inventory, tuple(message for path, message in unreadable.items() if _GPU.fullmatch(path))
+        self._inventory = discovery.with_lost(self._inventory, read)
+        return self._inventory, tuple(problem.message for problem in read.problems if _GPU.fullmatch(problem.path))
 
     def _built(self, inventory: Inventory, wanted: _Wanted | None, strategy: MigStrategy) -> tuple[Built, MigStrategy]:
         """What an agent would serve: what is wanted, else what was, else the devices unshared."""

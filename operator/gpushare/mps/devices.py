@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TypeVar
 
 from gpushare.agent import discovery
@@ -56,7 +55,7 @@ class DevicePoll:
                 await asyncio.sleep(backoff.next())
                 continue
             backoff.reset()
-            self._see(with_lost(self.inventory, read))
+            self._see(discovery.with_lost(self.inventory, read))
             await asyncio.sleep(READ_SECONDS)
 
     async def close(self) -> None:
@@ -86,12 +85,3 @@ class DevicePoll:
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)
-
-
-def with_lost(before: Inventory | None, read: Inventory) -> Inventory:
-    """What was read, and the GPUs of before that cannot be read now."""
-    if before is None:
-        return read
-    unreadable = {problem.path for problem in read.problems}
-    lost = [gpu for gpu in before.gpus if f"gpus[{gpu.index}]" in unreadable]
-    return replace(read, gpus=tuple(sorted((*read.gpus, *lost), key=lambda gpu: gpu.index)))

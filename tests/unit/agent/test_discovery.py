@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpushare.agent.discovery import read_facts, read_inventory
-from gpushare.domain.devices import GPU
-from gpushare.errors import DeviceError
+from gpushare.agent.discovery import read_facts, read_inventory, with_lost
+from gpushare.domain.devices import GPU, Inventory
+from gpushare.errors import DeviceError, Problem
 from gpushare.labels import HostFacts
 from gpushare.nvml.port import DriverUnavailable
 from support.described_nodes import BareNvml, FakeMachine, build_machine, build_nvml
+from support.inventories import gpu, node, t4s
 
 T4S = "driver 550.90.07\ncuda 12040\ngpu T4 bus=0000:3b:00.0 numa=0\ngpu T4 bus=0000:5e:00.0 minor=7\n"
 SPLIT = "gpu A100-40GB bus=0000:07:00.0 numa=3 mig=on\nmig 0 1g.5gb 2\n"
@@ -133,3 +134,12 @@ def test_virtual_gpu() -> None:
     assert facts.virtual_gpus is not None
     assert [gpu.host_driver_version for gpu in facts.virtual_gpus] == ["460.16"]
     assert facts.timestamp == 7
+
+
+def test_with_lost() -> None:
+    """A GPU that cannot be read stays as it was; one that is gone is gone."""
+    read = Inventory(gpus=(gpu(0),), problems=(Problem(path="gpus[1]", message="GPU is lost"),))
+
+    assert with_lost(t4s(3), read).gpus == (gpu(0), gpu(1))
+    assert with_lost(None, read) == read
+    assert with_lost(t4s(1), node(gpu(0), gpu(1))) == t4s(2)

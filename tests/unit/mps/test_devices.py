@@ -10,22 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.domain.devices import Inventory
-from gpushare.errors import Problem
 from gpushare.host.files import HostFiles
 from gpushare.mps import devices
-from gpushare.mps.devices import DevicePoll, with_lost
+from gpushare.mps.devices import DevicePoll
 from gpushare.nvml.simulated import SimulatedNvml
-from support.inventories import gpu, node, t4s
-
-
-def test_with_lost() -> None:
-    """A GPU that cannot be read stays as it was; one that is gone is gone."""
-    read = Inventory(gpus=(gpu(0),), problems=(Problem(path="gpus[1]", message="GPU is lost"),))
-
-    assert with_lost(t4s(3), read).gpus == (gpu(0), gpu(1))
-    assert with_lost(None, read) == read
-    assert with_lost(t4s(1), node(gpu(0), gpu(1))) == t4s(2)
 
 
 @contextlib.asynccontextmanager
