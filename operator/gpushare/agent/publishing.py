@@ -71,6 +71,8 @@ class Publisher:
 
     async def run(self) -> None:
         """Publishes for ever; ends by being cancelled."""
+        # Where it starts again after a failure of ours: what was to be written then still is.
+        self._changed.set()
         while True:
             await self._changed.wait()
             self._changed.clear()

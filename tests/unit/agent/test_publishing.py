@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from gpushare.agent import publishing
+from gpushare.agent.keeping import keep
 from gpushare.agent.publishing import Publisher
 from gpushare.domain.conditions import Condition
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, GpuShareError
 from gpushare.kube.backoff import Backoff
 
+LOG = logging.getLogger("test")
 NODE: Manifest = {"metadata": {"name": "gpu01", "uid": "1"}}
 
 pytestmark = pytest.mark.usefixtures("skipped_time")
@@ -27,7 +29,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.applied: asyncio.Queue[Manifest] = asyncio.Queue()
-        self.failures: list[GpuShareError] = []
+        self.failures: list[Exception] = []
         self.version = 10
 
     async def apply(self, manifest: Manifest, *, manager: str, force: bool, subresource: str) -> Manifest:
@@ -39,7 +41,7 @@ class Cluster:
         return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(self.version)}}
 
     async def next(self) -> Manifest:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await self.applied.get()
 
 
@@ -50,7 +52,7 @@ def status(number: int, *, good: bool = True) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def running(cluster: Cluster) -> AsyncIterator[Publisher]:
-    publisher = Publisher(cluster, "gpu01", logging.getLogger("test"))  # type: ignore[arg-type]
+    publisher = Publisher(cluster, "gpu01", LOG)  # type: ignore[arg-type]
     task = asyncio.create_task(publisher.run())
     try:
         yield publisher
@@ -128,6 +130,21 @@ async def test_failures_are_tried_again(
 
         assert (await cluster.next())["status"]["number"] == 1
     assert caplog.messages == ["status not published"]
+
+
+async def test_defect_of_ours_loses_nothing() -> None:
+    """Where it starts again after what nobody has thought of, it writes what it could not write before."""
+    cluster = Cluster()
+    cluster.failures = [KeyError("metadata")]
+    publisher = Publisher(cluster, "gpu01", LOG)  # type: ignore[arg-type]
+    task = asyncio.create_task(keep(publisher.run, LOG))
+    publisher.see(NODE)
+    publisher.offer(status(1), urgent=True)
+    manifest = await cluster.next()
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert manifest["status"]["number"] == 1
 
 
 async def test_what_answers_again_is_told_at_once() -> None:
