@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from gpushare.agent import clock, discovery
+from gpushare.agent import discovery
 from gpushare.agent.health import Checks
 from gpushare.agent.linking import Linking
 from gpushare.agent.memory import Memory
@@ -23,6 +23,7 @@ from gpushare.domain.troubles import Trouble
 from gpushare.errors import DeviceError
 from gpushare.host.devices import read_driver_load
 from gpushare.host.files import HostFiles
+from gpushare.kube import clock
 from gpushare.nvml.port import DriverUnavailable, Event, EventKind, GpuLost, Nvml, Recovery
 
 if TYPE_CHECKING:

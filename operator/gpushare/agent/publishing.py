@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gpushare import names
-from gpushare.agent import clock
 from gpushare.domain import manifests
 from gpushare.domain.conditions import Condition, with_times
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict
+from gpushare.kube import clock
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.cluster import Cluster
 

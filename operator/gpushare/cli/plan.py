@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 
 from gpushare.cli import clusters, inventories, texts
 from gpushare.errors import GpuShareError, UsageError
+from gpushare.kube import clock
 
 if TYPE_CHECKING:
     from gpushare.plan.preview import Preview
@@ -66,7 +66,7 @@ def _preview(
     given = [manifest for file in files for manifest in texts.read_manifests(file)]
     changes = _label_changes(labels)
     seen = snapshots.describe_cluster(offline, namespace) if offline else snapshots.read_cluster(kubeconfig, namespace)
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = clock.now()
     objects = lay_over(seen.objects, given, changes, namespace=namespace, now=now)
     before, after = (snapshots.build_snapshot(each, seen.settings) for each in (seen.objects, objects))
     preview = build_preview(before, after, seen.hardware, now)

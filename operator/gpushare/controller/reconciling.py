@@ -14,6 +14,7 @@ from gpushare.controller.snapshotting import Store
 from gpushare.domain import manifests
 from gpushare.domain.events import EventNote, EventType
 from gpushare.errors import ClusterRefused, Conflict, GpuShareError
+from gpushare.kube import clock
 from gpushare.kube.cluster import Cluster
 from gpushare.kube.events import EventPoster
 from gpushare.plan import conflicts, policies
@@ -66,7 +67,7 @@ class Reconciler:
 
     async def report_blocked(self, problem: str) -> None:
         """Says on the active policy why nothing can be done, while too little is seen to decide anything else."""
-        status = build_blocked(self._store.snapshot(), _now(), problem)
+        status = build_blocked(self._store.snapshot(), clock.now(), problem)
         for failure in await self._report([status] if status is not None else []):
             self._log.warning("status of policy not written", extra={"reason": str(failure)})
 
@@ -94,11 +95,11 @@ class Reconciler:
             raise min(failures, key=lambda failure: isinstance(failure, Conflict))
 
     async def _decide(self) -> Plan:
-        plan = build_plan(self._store.snapshot(), _now(), self._standing)
+        plan = build_plan(self._store.snapshot(), clock.now(), self._standing)
         # NVIDIA's operator may have started since the last resync and taken back what is its, or may be gone by now.
         if plan.takes_over or conflicts.awaits_nvidia_operator(self._store.snapshot()):
             await rivals.look(self._cluster, self._store)
-            plan = build_plan(self._store.snapshot(), _now(), self._standing)
+            plan = build_plan(self._store.snapshot(), clock.now(), self._standing)
         if conflicts.awaits_nvidia_operator(self._store.snapshot()):
             self._request("nvidia", _RIVAL_SECONDS)
         return plan
@@ -154,7 +155,3 @@ class Reconciler:
             except GpuShareError as error:
                 failures.append(error)
         return failures
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -12,6 +11,7 @@ from typing import Final
 from gpushare import names
 from gpushare.domain import manifests
 from gpushare.errors import ClusterRefused, ClusterUnavailable
+from gpushare.kube import clock
 from gpushare.kube.cluster import Cluster
 from gpushare.kube.events import EventPoster, Source
 from gpushare.kube.leading import Lease
@@ -63,7 +63,9 @@ class Scheduler:
         self._following = Following(cluster, self._books, self._limits, resources_of(settings.requests), log)
         decider = Decider(self._books, index, self._limits, settings.requests)
         seconds = options.http_timeout - _SPARE_SECONDS
-        self._poster = EventPoster(cluster, source=Source(names.MANAGER_SCHEDULER, names.SCHEDULER), now=_now, log=log)
+        self._poster = EventPoster(
+            cluster, source=Source(names.MANAGER_SCHEDULER, names.SCHEDULER), now=clock.now, log=log
+        )
         self._telling = Telling(self._books, self._poster, lambda: self._leading.is_leading, log)
         self._books.findings = Findings(corrected=self._telling.corrected, strange=self._telling.strange)
         self._binder = Binder(
@@ -161,7 +163,3 @@ def _build_place(options: Options, namespace: str) -> Place:
 
 def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from gpushare import names
-from gpushare.agent import clock
 from gpushare.agent.deciding import Decision
 from gpushare.agent.fractions.answering import FractionAnswers
 from gpushare.agent.fractions.flight import Entry
@@ -25,6 +24,7 @@ from gpushare.domain.events import EventNote, EventType
 from gpushare.domain.fractions import FractionMode, Isolation
 from gpushare.domain.manifests import ObjectKey
 from gpushare.host.hami_core import HamiCore
+from gpushare.kube import clock
 from gpushare.kube.cluster import Cluster
 from gpushare.kube.events import EventPoster, Source
 

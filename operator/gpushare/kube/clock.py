@@ -1,4 +1,4 @@
-"""The time of day as Kubernetes writes it. Everything else in the agent counts the seconds of the event loop."""
+"""The time of day as Kubernetes writes it. Used by whoever writes objects; what waits counts the seconds of the event loop."""
 
 from __future__ import annotations
 
