@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncGenerator, Coroutine
 
@@ -99,6 +100,8 @@ class _LeanTransport:
             reason = f"its certificate is not trusted: {error.verify_message}"
         elif isinstance(error, TimeoutError):
             reason = "no answer in time"
+        elif isinstance(error, ConnectionError) and error.errno:
+            reason = os.strerror(error.errno)  # asyncio's own text is one about its calls
         else:
             reason = str(error) or type(error).__name__
         return ClusterUnavailable(f"API server {self._address.authority}: {reason}")
