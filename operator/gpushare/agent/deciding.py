@@ -6,7 +6,7 @@ Decides only. The agent carries it out, so that a configuration that is refused 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from gpushare.agent import settings
 from gpushare.agent.options import AgentOptions
@@ -71,8 +71,8 @@ class _Candidate:
     responses: ResponseOptions
     pools: Mapping[str, Pool]
     fractions: FractionMode | None = None
-    problems: tuple[Problem, ...] = field(default=())
-    notes: tuple[Problem, ...] = field(default=())
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
 
 
 class Decider:

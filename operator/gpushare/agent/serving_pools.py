@@ -76,11 +76,11 @@ class ServingPools:
         """How each resource stands with the kubelet."""
         return {name: served.life.standing for name, served in self._served.items()}
 
-    async def apply(self, wanted: Mapping[str, Pool]) -> bool:
-        """Brings the plugin servers to `wanted`; what does not change is not touched. False: there was nothing to do."""
+    async def apply(self, wanted: Mapping[str, Pool]) -> None:
+        """Brings the plugin servers to `wanted`; what does not change is not touched."""
         changes = diffing.build_changes(self.pools, wanted)
         if changes.is_empty:
-            return False
+            return
         emptied = {name: pool for name, pool in changes.update.items() if not pool.shares}
         for name, pool in changes.update.items():
             if name not in emptied:
@@ -103,7 +103,6 @@ class ServingPools:
                 "shares": {name: len(pool.shares) for name, pool in wanted.items()},
             },
         )
-        return True
 
     async def stop(self) -> None:
         """Ends all servers, without a word to the kubelet: the agent is back in a moment, and its pods keep what they have."""
