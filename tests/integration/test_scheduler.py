@@ -232,10 +232,10 @@ async def test_a_configuration_that_is_not_applied_yet(fractions: Fractions, rep
     asked = await fractions.add_pod("a", hami(gpus=1, mem=1000))
     config = {"reason": "label", "revision": "x", "content": "version: v1\nother: {}\n"}
     await fractions.cluster.patch(manifests.GPU_NODE, "n1", {"spec": {"config": config}})
-    await replica.until(lambda: not replica.books.nodes["n1"].is_ready)
+    await replica.until(lambda: not replica.books.nodes["n1"].is_settled)
 
-    assert (await replica.filter(asked, "n1", "n2")) == (["n2"], {"n1": "AgentNotReady"})
-    assert await replica.bind(asked, "n1") == "n1: AgentNotReady"
+    assert (await replica.filter(asked, "n1", "n2")) == (["n2"], {"n1": "ConfigNotApplied"})
+    assert await replica.bind(asked, "n1") == "n1: ConfigNotApplied"
 
 
 async def test_inspect(fractions: Fractions, replica: Replica) -> None:

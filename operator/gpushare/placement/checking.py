@@ -34,6 +34,8 @@ def check_node(node: NodeState, request: PodRequest) -> Code | None:
         return Code.NO_FRACTIONS
     if not node.is_ready:
         return Code.AGENT_NOT_READY
+    if not node.is_settled:
+        return Code.NOT_APPLIED
     if mode.dialect is not request.dialect:
         return Code.DIALECT
     if request.most_gpus > len(node.gpus):

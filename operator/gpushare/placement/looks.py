@@ -115,7 +115,8 @@ class Album:
 
     def look_of(self, node: NodeState) -> Look:
         """The look of a node; the same object as that of every node which looks the same."""
-        key = (node.mode, node.is_ready, tuple(gpu.traits for gpu in node.gpus), node.uses, node.topology)
+        stands = node.is_ready, node.is_settled
+        key = (node.mode, stands, tuple(gpu.traits for gpu in node.gpus), node.uses, node.topology)
         look = self._looks.get(key)
         if look is None:
             known = self._cards.setdefault(node.mode, WeakValueDictionary())

@@ -22,6 +22,8 @@ class NodeState:
     """None: the node serves no fractions."""
     is_ready: bool = True
     """Whether its agent is: without it no pod would start."""
+    is_settled: bool = True
+    """Whether the configuration that it was given is in force: else what it gives out may be over before a pod has come."""
     gpus: tuple[GPU, ...] = ()
     uses: tuple[Use, ...] = ()
     """By position in `gpus`: what all together take."""

@@ -17,6 +17,7 @@ class Code(StrEnum):
 
     UNKNOWN_NODE = "NodeUnknown"
     AGENT_NOT_READY = "AgentNotReady"
+    NOT_APPLIED = "ConfigNotApplied"
     NO_FRACTIONS = "NodeServesNoFractions"
     DIALECT = "DialectMismatch"
     FEW_DEVICES = "NodeInsufficientDevice"
@@ -43,6 +44,7 @@ _NUMBERS: Final = re.compile(r"\d+/\d+ ")
 TEXTS: Final[Mapping[Code, str]] = {
     Code.UNKNOWN_NODE: "nothing is known of the node's GPUs",
     Code.AGENT_NOT_READY: "the agent on the node is not ready",
+    Code.NOT_APPLIED: "the node does not run the configuration that it was given: it refuses it, or still waits",
     Code.NO_FRACTIONS: "the node serves no fractions of GPUs",
     Code.DIALECT: "the node serves fractions in the other dialect",
     Code.COMPUTE_NOT_SERVED: "the node limits memory only, and the pod asks for a share of compute",

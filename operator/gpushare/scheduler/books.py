@@ -121,8 +121,7 @@ class Books:
         holdings = {placed.uid: placed.holding for placed in judged}
         state = NodeState.of(gpu_node, self._annotations.get(name, {}), holdings, read_others(status))
         if status.applied_revision != (gpu_node.config.revision if gpu_node.config else None):
-            # Between two configurations: what the status shows may be over before a pod has come.
-            state = replace(state, is_ready=False)
+            state = replace(state, is_settled=False)
         self._put(state)
         for placed in judged:
             self._track(placed)

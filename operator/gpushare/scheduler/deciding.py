@@ -31,6 +31,7 @@ _HOPELESS: Final = frozenset(
     for code in (
         Code.UNKNOWN_NODE,
         Code.AGENT_NOT_READY,
+        Code.NOT_APPLIED,
         Code.NO_FRACTIONS,
         Code.DIALECT,
         Code.COMPUTE_NOT_SERVED,

@@ -74,7 +74,11 @@ class Monitoring(monitoring.Monitoring):
 
 
 def _collect_nodes(books: Books) -> Iterator[Metric]:
-    states = Tally("ready" if node.is_ready else "not_ready" for node in books.nodes.values() if node.mode is not None)
+    states = Tally(
+        "ready" if node.is_ready and node.is_settled else "not_ready"
+        for node in books.nodes.values()
+        if node.mode is not None
+    )
     for state in ("ready", "not_ready"):
         yield metrics.gauge(
             "gpushare_scheduler_nodes",
