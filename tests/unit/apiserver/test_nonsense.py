@@ -81,3 +81,28 @@ def test_other_doors(method: str, path: str, body: object) -> None:
         assert code < 500, status
 
     asyncio.run(send())
+
+
+@pytest.mark.parametrize(
+    ("method", "query", "body", "code", "message"),
+    [
+        pytest.param("GET", "limit=abc", None, 400, 'strconv.ParseInt: parsing "abc": invalid syntax', id="limit"),
+        pytest.param("GET", "limit=-1", None, 200, "", id="negative limit"),
+        pytest.param("GET", "watch=1&timeoutSeconds=1.5", None, 400, 'parsing "1.5"', id="timeout of a watch"),
+        pytest.param("POST", "dryRun=true", {"metadata": {"name": "a"}}, 422, 'supported values: "All"', id="dry run"),
+        pytest.param("POST", "fieldValidation=Yes", {"metadata": {"name": "a"}}, 422, '"Warn"', id="validation"),
+        pytest.param("DELETE", "dryRun=true", None, 422, "DeleteOptions.meta.k8s.io", id="dry run of a delete"),
+        pytest.param("DELETE", "gracePeriodSeconds=x", None, 400, "invalid syntax", id="grace period"),
+        pytest.param("DELETE", "propagationPolicy=orphan", None, 422, '"Orphan", "nil"', id="propagation policy"),
+        pytest.param("DELETE", "", {"gracePeriodSeconds": "x"}, 400, "of type int64", id="type of an option"),
+        pytest.param("DELETE", "", {"preconditions": "x"}, 400, "unmarshal string", id="preconditions"),
+    ],
+)
+async def test_options(method: str, query: str, body: object, code: int, message: str) -> None:
+    """A parameter that nobody understands is refused, and nothing is done."""
+    api = EmbeddedApi()
+    path = "/api/v1/namespaces/default/configmaps"
+    before = await api.get(path)
+    found, status = await api.call(method, f"{path}?{query}", body)
+    assert (found, message in status.get("message", "")) == (code, True)
+    assert await api.get(path) == before

@@ -78,6 +78,7 @@ async def test_refused(api: EmbeddedApi, method: str, path: str, body: object, c
         pytest.param(MERGE, "", None, 400, "unexpected end of JSON input", id="no body"),
         pytest.param(MERGE, "", {"metadata": {"uid": "x"}}, 422, "field is immutable", id="uid"),
         pytest.param(MERGE, "", {"metadata": {"name": "b"}}, 400, "does not match the name on the URL", id="name"),
+        pytest.param(MERGE, "", {"metadata": {"namespace": "x"}}, 400, "does not match the namespace sent", id="namespace"),
         pytest.param(MERGE, "", {"metadata": {"labels": {"a b": "1"}}}, 422, "metadata.labels: Invalid value", id="label"),
         pytest.param(MERGE, "", {"data": {"a": 5}}, 422, "cannot unmarshal number", id="type"),
         pytest.param(MERGE, "force=true", {}, 422, "may not be specified for non-apply patch", id="force"),
@@ -197,3 +198,23 @@ async def test_events_in_both_forms(api: EmbeddedApi) -> None:
     selected = await api.get(f"{new}?fieldSelector=regarding.name=a")
     assert [item["note"] for item in selected["items"]] == ["text"]
     assert selected["kind"] == "EventList"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        pytest.param("DELETE", "/api/v1/configmaps", 405, id="all namespaces at once"),
+        pytest.param("POST", "/api/v1/configmaps", 405, id="in no namespace"),
+        pytest.param("GET", "/api/v1/configmaps/a", 404, id="one without its namespace"),
+        pytest.param("PUT", MAPS, 405, id="without a name"),
+        pytest.param("GET", "/api/v1/namespaces/default/nodes", 404, id="nodes of a namespace"),
+        pytest.param("DELETE", "/api/v1/namespaces/default/nodes", 404, id="the nodes of a namespace"),
+        pytest.param("GET", "/api/v1/configmaps", 200, id="list of all namespaces"),
+        pytest.param("GET", "/api/v1/namespaces/default", 200, id="a namespace"),
+    ],
+)
+async def test_doors(api: EmbeddedApi, method: str, path: str, code: int) -> None:
+    """A path that a real server does not have does nothing."""
+    await api.create(MAPS, {"metadata": {"name": "a"}})
+    assert (await api.call(method, path, {"metadata": {"name": "a"}} if method[0] == "P" else None))[0] == code
+    assert (await api.call("GET", f"{MAPS}/a"))[0] == 200

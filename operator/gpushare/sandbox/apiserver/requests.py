@@ -17,12 +17,13 @@ from typing import Any, TypeAlias
 import yaml
 
 from gpushare.sandbox.apiserver import statuses
-from gpushare.sandbox.apiserver.objects.jsonvalues import encode
+from gpushare.sandbox.apiserver.objects.jsonvalues import encode, quoted
 
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _YAML_LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 _READ_VERBS = {"GET": "get", "HEAD": "get"}
 _WRITE_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -76,6 +77,15 @@ class Request:
         """A boolean parameter; None when it is absent."""
         value = self.query.get(name)
         return None if value is None else value in ("true", "1", "True")
+
+    def number(self, name: str) -> int | None:
+        """A whole number among the parameters; None when it is absent. Raises `ApiError` 400."""
+        text = self.query.get(name)
+        if not text:
+            return None
+        if not _WHOLE.fullmatch(text):
+            raise statuses.bad_request(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax")
+        return int(text)
 
     def parsed(self) -> Any:
         """The body as JSON or YAML; None for an empty one. Raises ValueError."""

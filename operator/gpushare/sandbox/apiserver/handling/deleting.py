@@ -8,13 +8,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpushare.domain.manifests import Manifest
-from gpushare.sandbox.apiserver import statuses
+from gpushare.sandbox.apiserver import field_errors, statuses
 from gpushare.sandbox.apiserver.objects import times
+from gpushare.sandbox.apiserver.requests import Request
 from gpushare.sandbox.apiserver.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, Resource
 from gpushare.sandbox.apiserver.storage import Record, Store
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+_POLICIES = ("Foreground", "Background", "Orphan")
 _POLICY_FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
 _ENDED = ("Succeeded", "Failed")
 _DEFAULT_GRACE_SECONDS = 30
@@ -32,20 +34,21 @@ class DeleteOptions:
     dry_run: bool = False
 
     @classmethod
-    def parse(cls, body: Any, query: Mapping[str, str]) -> DeleteOptions:
-        """Reads DeleteOptions, from the body or from the query."""
-        body = body if isinstance(body, dict) else {}
+    def parse(cls, body: Mapping[str, Any], request: Request) -> DeleteOptions:
+        """Reads DeleteOptions, whose types are right, from the body or from the query. Raises `ApiError` 400 and 422."""
         preconditions = body.get("preconditions") or {}
-        grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
-        policy = body.get("propagationPolicy") or query.get("propagationPolicy", "")
+        policy = body.get("propagationPolicy") or request.query.get("propagationPolicy", "")
+        if policy and policy not in _POLICIES:
+            cause = field_errors.unsupported("propagationPolicy", policy, (*_POLICIES, "nil"))
+            raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
         if not policy and body.get("orphanDependents"):
             policy = "Orphan"
         return cls(
-            grace_seconds=None if grace is None else int(grace),
+            grace_seconds=body.get("gracePeriodSeconds", request.number("gracePeriodSeconds")),
             policy=policy,
             uid=preconditions.get("uid") or "",
             version=preconditions.get("resourceVersion") or "",
-            dry_run=bool(body.get("dryRun") or query.get("dryRun")),
+            dry_run=bool(body.get("dryRun") or request.dry_run),
         )
 
 

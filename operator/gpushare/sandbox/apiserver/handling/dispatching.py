@@ -21,7 +21,7 @@ from gpushare.sandbox.apiserver.objects.jsonvalues import compact, encode, print
 from gpushare.sandbox.apiserver.patching import json_patches, merging
 from gpushare.sandbox.apiserver.protocol import bodies, presenting
 from gpushare.sandbox.apiserver.requests import Answer, Request, Response, Target, User
-from gpushare.sandbox.apiserver.resources import PODS, Registry, Resource
+from gpushare.sandbox.apiserver.resources import NAMESPACES, PODS, Registry, Resource
 from gpushare.sandbox.apiserver.storage import Record, Store
 
 _STATUS_DOORS = ("status", "finalize", "approval", "ephemeralcontainers", "resize")
@@ -31,6 +31,7 @@ _STRATEGIC_PATCH, _APPLY_PATCH = "application/strategic-merge-patch+json", "appl
 _PATCHES = (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH, _APPLY_PATCH)
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
 _BINDINGS = ("", "bindings")
+_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 _TRIES = 5
 """Of a change, while others change the object at the same time; as many as a real server makes."""
 
@@ -49,6 +50,7 @@ class Objects:
 
     async def answer(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
         """The answer to a request. Raises `ApiError`."""
+        _check_path(resource, target)
         if target.subresource:
             return await self._answer_subresource(resource, target, request, user)
         if target.verb not in resource.verbs:
@@ -111,6 +113,7 @@ class Objects:
         write = _write(request, user)
         if resource.key == _BINDINGS:
             return self._bind(target, bodies.check_types(body, resource), write)
+        bodies.check_place(body, target.namespace if resource.namespaced else "")
         record = await self.writer.create(resource, target.namespace, body, write)
         return presenting.one(resource, record, request, 201, write.warnings)
 
@@ -121,7 +124,7 @@ class Objects:
     async def _replace(self, resource: Resource, target: Target, request: Request, write: Write) -> Answer:
         record = self._find(resource, target)
         body = bodies.read_object(request, resource)
-        bodies.check_name(body, record.name)
+        bodies.check_place(body, record.namespace, record.name)
         metadata = body["metadata"] if isinstance(body.get("metadata"), dict) else {}
         if not metadata.get("resourceVersion") and not resource.unconditional_update:
             cause = field_errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
@@ -146,7 +149,7 @@ class Objects:
         record = self._find(resource, target)
         patch = bodies.read_patch(request)
         new = _patched(resource, presenting.shown(resource, record), kind, patch)
-        bodies.check_name(new, record.name)
+        bodies.check_place(new, record.namespace, record.name)
         write = replace(write, patched=_quoted(resource, kind, patch, new))
         changed = await self.writer.update(resource, record, new, write)
         return presenting.one(resource, changed, request, 200, write.warnings)
@@ -155,15 +158,15 @@ class Objects:
         if not request.query.get("fieldManager"):
             cause = field_errors.required("fieldManager", "is required for apply patch")
             raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
-        config = bodies.read_applied(request, resource, target.name)
         place = (_place(resource, target), target.name)
+        config = bodies.read_applied(request, resource, *place)
         if not write.subresource and self.store.get(resource.key, *place) is None:
             self.authorizer.check(write.user, replace(target, verb="create"))  # another right than to change it
         record, created = await self.writer.apply(resource, place, config, write, force=bool(request.flag("force")))
         return presenting.one(resource, record, request, 201 if created else 200, write.warnings)
 
     async def _delete(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
-        options, write = DeleteOptions.parse(bodies.read_options(request), request.query), _write(request, user)
+        options, write = DeleteOptions.parse(bodies.read_options(request), request), _write(request, user)
         await self.writer.check_delete(resource, self._find(resource, target), replace(write, dry_run=options.dry_run))
         record, gone = self.deleter.delete(resource, _place(resource, target), target.name, options)
         if gone and not resource.returns_deleted:
@@ -172,12 +175,22 @@ class Objects:
         return presenting.one(resource, record, request, 200, write.warnings)
 
     async def _delete_collection(self, resource: Resource, target: Target, request: Request, user: User) -> Answer:
-        options, write = DeleteOptions.parse(bodies.read_options(request), request.query), _write(request, user)
+        options, write = DeleteOptions.parse(bodies.read_options(request), request), _write(request, user)
         records = Reader(self.store).select(resource, _scope(resource, target), request)
         for record in records:
             await self.writer.check_delete(resource, record, replace(write, dry_run=options.dry_run))
             self.deleter.delete(resource, record.namespace, record.name, options)
         return presenting.many(resource, records, request, {"resourceVersion": str(self.store.version)})
+
+
+def _check_path(resource: Resource, target: Target) -> None:
+    """Raises `ApiError` 404 or 405 where there is no such door: nobody deletes the objects of all namespaces at once."""
+    if target.namespace and not resource.namespaced and resource.key != NAMESPACES:
+        raise statuses.no_such_resource()
+    if resource.namespaced and not target.namespace and target.verb not in ("list", "watch"):
+        raise statuses.no_such_resource() if target.name else statuses.method_not_allowed()
+    if target.verb in ("update", "patch") and not target.name:
+        raise statuses.method_not_allowed()
 
 
 def _place(resource: Resource, target: Target) -> str:
@@ -229,6 +242,7 @@ def _other_object(resource: Resource, record: Record, uid: str) -> statuses.ApiE
 
 
 def _write(request: Request, user: User, subresource: str = "") -> Write:
+    _check_options(request)
     return Write(
         manager=request.manager,
         user=user,
@@ -236,3 +250,14 @@ def _write(request: Request, user: User, subresource: str = "") -> Write:
         dry_run=request.dry_run,
         strictness=request.query.get("fieldValidation") or "Warn",
     )
+
+
+def _check_options(request: Request) -> None:
+    """Raises `ApiError` 422: a dry run that is misspelt must not be taken for a real one, nor the other way round."""
+    causes = [
+        field_errors.unsupported(name, [word] if name == "dryRun" else word, allowed)
+        for name, allowed in (("dryRun", ("All",)), ("fieldValidation", ("", "Ignore", "Strict", "Warn")))
+        if (word := request.query.get(name)) and word not in allowed
+    ]
+    if causes:
+        raise statuses.invalid(_OPTIONS.get(request.method, ""), "meta.k8s.io", "", causes)

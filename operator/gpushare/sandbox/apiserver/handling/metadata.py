@@ -23,14 +23,10 @@ _UNSET_WHEN_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers", "
 
 
 def name_new(store: Store, resource: Resource, namespace: str, obj: Manifest) -> None:
-    """Gives a new object its name, namespace and uid, in place. Raises `ApiError` 400 and 422."""
+    """Gives a new object its name, namespace and uid, in place. Raises `ApiError` 422 and 500."""
     metadata = obj["metadata"]
     if metadata.get("resourceVersion"):
         raise statuses.ApiError(500, "", "resourceVersion should not be set on objects to be created")
-    if namespace and metadata.get("namespace", namespace) != namespace:
-        raise statuses.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
     if resource.namespaced:
         metadata["namespace"] = namespace or metadata.get("namespace") or "default"
     else:

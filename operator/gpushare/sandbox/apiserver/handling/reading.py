@@ -40,7 +40,7 @@ class Reader:
         version = page.version if page else _version(self.store, request)
         records = self._at(resource, namespace, version, page)
         shown = version or self.store.version
-        limit = int(request.query.get("limit") or 0)
+        limit = max(request.number("limit") or 0, 0)
         after = page.after if page else ("", "")
         matching = (r for r in records if (r.namespace, r.name) > after and selector.matches(r.object))
         # How many remain is told only where every object counts; else no more are looked at than are shown.

@@ -135,7 +135,7 @@ class Subresources:
 
     def _evict(self, resource: Resource, record: Record, request: Request) -> Response:
         eviction = bodies.read_typed(request, _EVICTION)
-        options = DeleteOptions.parse(eviction.get("deleteOptions"), request.query)
+        options = DeleteOptions.parse(eviction.get("deleteOptions") or {}, request)
         if any(not _allows_disruption(each.object) for each in self._budgets(record)):
             message = "Cannot evict pod as it would violate the pod's disruption budget."
             raise statuses.too_many_requests(message, retry_after=0)

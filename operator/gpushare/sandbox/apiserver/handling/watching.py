@@ -50,6 +50,7 @@ def watch(store: Store, resource: Resource, namespace: str | None, request: Requ
         request=request,
         selector=selectors.parse(resource, request.query),
         as_table=presenting.wants_table(request),
+        seconds=request.number("timeoutSeconds") or _LEAST_SECONDS * random.uniform(1, 2),  # noqa: S311 - no secret
     )
     return Stream(following.lines(start))
 
@@ -79,6 +80,7 @@ class _Watch:
     request: Request
     selector: Selector
     as_table: bool
+    seconds: float
     columns_sent: bool = field(default=False, init=False)
 
     async def lines(self, start: int) -> AsyncGenerator[bytes, None]:
@@ -109,9 +111,9 @@ class _Watch:
                 yield from self._translate(event)
 
     async def _rest(self, subscription: Subscription, start: int) -> AsyncGenerator[bytes, None]:
-        seconds = float(self.request.query.get("timeoutSeconds") or _LEAST_SECONDS * random.uniform(1, 2))  # noqa: S311
         now = time.monotonic()
-        end, bookmark_at = now + seconds, now + min(_BOOKMARK_SECONDS, max(seconds - _LAST_BOOKMARK_SECONDS, 0))
+        end = now + self.seconds
+        bookmark_at = now + min(_BOOKMARK_SECONDS, max(self.seconds - _LAST_BOOKMARK_SECONDS, 0))
         while now < end and not subscription.closed:
             # A watch from the future stays silent until the store gets there.
             events = [event for event in await subscription.take(min(end, bookmark_at) - now) if event.version > start]

@@ -17,7 +17,7 @@ from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.objects import quantities, times
 from gpushare.sandbox.apiserver.objects.jsonvalues import copied
-from gpushare.sandbox.apiserver.objects.schemas import MICRO_TIME, OBJECT_META, TIME, Schema, named
+from gpushare.sandbox.apiserver.objects.schemas import DELETE_OPTIONS, MICRO_TIME, OBJECT_META, TIME, Schema, named
 from gpushare.sandbox.apiserver.resources import Resource
 from gpushare.sandbox.apiserver.statuses import Cause
 
@@ -64,6 +64,15 @@ def decode(
         raise _refusal(resource, patched, f"strict decoding error: {texts}")
     if strictness == WARN:
         warnings += [f'unknown field "{path}"' for path in walk.unknown]
+    return decoded
+
+
+def decode_options(options: Manifest) -> Manifest:
+    """DeleteOptions, which are no kind of their own. Raises `ApiError` 400 for a value of the wrong type."""
+    try:
+        decoded: Manifest = _Walk().object(options, named(DELETE_OPTIONS))
+    except _TypeError as error:
+        raise statuses.bad_request(str(error)) from None
     return decoded
 
 

@@ -14,6 +14,7 @@ from importlib import resources
 from typing import Any, Final, NamedTuple
 
 OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+DELETE_OPTIONS: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 TIME: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
 MICRO_TIME: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"

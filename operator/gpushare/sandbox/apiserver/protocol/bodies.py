@@ -49,11 +49,10 @@ def read_object(request: Request, resource: Resource) -> Manifest:
     return {**obj, "apiVersion": api_version, "kind": kind}
 
 
-def read_options(request: Request) -> Any:
-    """DeleteOptions of a DELETE; None without a body. Raises `ApiError` 400."""
-    if not request.body:
-        return None
-    return _parsed(request, "DeleteOptions")
+def read_options(request: Request) -> Manifest:
+    """DeleteOptions of a DELETE, their types checked; empty without a body. Raises `ApiError` 400."""
+    options = _parsed(request, "DeleteOptions") if request.body else None
+    return decoding.decode_options(options if isinstance(options, dict) else {})
 
 
 def read_patch(request: Request) -> Any:
@@ -66,7 +65,7 @@ def read_patch(request: Request) -> Any:
         raise statuses.bad_request(f"error decoding patch: {error}") from None
 
 
-def read_applied(request: Request, resource: Resource, name: str) -> Manifest:
+def read_applied(request: Request, resource: Resource, namespace: str, name: str) -> Manifest:
     """The configuration of a server-side apply. Raises `ApiError` 400."""
     body = read_patch(request)
     config: Manifest = body if isinstance(body, dict) else {}
@@ -77,16 +76,21 @@ def read_applied(request: Request, resource: Resource, name: str) -> Manifest:
     config = {**config, "metadata": metadata if isinstance(metadata, dict) else {}}
     if "managedFields" in config["metadata"]:
         raise statuses.bad_request("metadata.managedFields must be nil")
-    check_name(config, name)
+    check_place(config, namespace, name)
     return config
 
 
-def check_name(obj: Mapping[str, Any], name: str) -> None:
-    """Raises `ApiError` 400 when an object names itself otherwise than its URL does."""
+def check_place(obj: Mapping[str, Any], namespace: str, name: str = "") -> None:
+    """Raises `ApiError` 400 when an object names itself or its namespace otherwise than its URL does, where that does."""
     metadata = obj.get("metadata")
-    found = metadata.get("name") if isinstance(metadata, dict) else None
-    if found and found != name:
+    about = metadata if isinstance(metadata, dict) else {}
+    found = about.get("name")
+    if name and found and found != name:
         raise statuses.bad_request(f"the name of the object ({found}) does not match the name on the URL ({name})")
+    if namespace and (about.get("namespace") or namespace) != namespace:
+        raise statuses.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
 
 
 def _parsed(request: Request, kind: str) -> Any:
