@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from gpushare import names
 from gpushare.domain.fractions import Decision, Dialect, FractionMode, Isolation
-from gpushare.domain.gpunode import ConfigReason, GPUNode
+from gpushare.domain.gpunode import CONFIG_APPLIED, ConfigReason, GPUNode
 from gpushare.domain.manifests import Manifest
 from gpushare.placement import policies
 from gpushare.placement.fitting import Fit
@@ -118,7 +118,8 @@ def explain_node(node: GPUNode, state: NodeState | None, holders: Sequence[str])
     facts += [("resource", f"{each.name}: {each.total} offered, {each.healthy} healthy, {each.allocated} allocated")
               for each in status.resources if each.total]  # fmt: skip
     facts += [("GPU", text) for text in _gpus(node, state)]
-    facts += [("problem", str(problem)) for problem in status.problems]
+    word = "problem" if any((c.type, c.status) == (CONFIG_APPLIED, "False") for c in status.conditions) else "warning"
+    facts += [(word, str(problem)) for problem in status.problems]
     facts += [
         ("not so", f"{each.type}: {each.message or each.reason}")
         for each in status.conditions
@@ -168,7 +169,7 @@ def _asked(picture: PodPicture) -> Iterator[tuple[str, str]]:
     elif not problems:
         yield "asks for", "no fraction of a GPU; the resources of its node alone decide"
     yield from (("problem", str(problem)) for problem in problems)
-    yield from (("mind", str(warning)) for warning in picture.read.warnings)
+    yield from (("warning", str(warning)) for warning in picture.read.warnings)
 
 
 def _amounts(container: ContainerRequest, request: PodRequest) -> str:
