@@ -72,7 +72,7 @@ def _refused(pod: Manifest, message: str) -> Verdict:
 
 def _find_refusals(review: Review, request: PodRequest, settings: AdmissionSettings, room: Quota) -> Iterator[str]:
     spec = review.manifest["spec"]
-    if found := reserved.find_variables(spec, settings.allowed_env):
+    if found := reserved.find_variables(spec, settings.allowed_env, settings.core_policy):
         yield reserved.describe_variable(*found)
     for container in _containers(spec):
         if (container.get("securityContext") or {}).get("privileged"):
@@ -85,6 +85,8 @@ def _find_refusals(review: Review, request: PodRequest, settings: AdmissionSetti
             "spec.nodeName is set, so that nobody would choose a GPU; write it as a nodeSelector instead, "
             f"kubernetes.io/hostname: {node}"
         )
+    if not request.is_charged:
+        return
     charge = charge_of(
         {each.name: (Grant("", each.memory_mib, each.cores),) * each.gpus for each in request.containers},
         {each.name: each.kind for each in request.containers},
@@ -155,7 +157,7 @@ def _fill_in_variables(container: Manifest, asking: ContainerRequest, settings: 
     if asking.priority is not None:
         _set_variable(container, "CUDA_TASK_PRIORITY", str(asking.priority))
     if settings.core_policy != CORE_POLICIES[0]:
-        _set_variable(container, "GPU_CORE_UTILIZATION_POLICY", settings.core_policy)
+        _set_variable(container, reserved.CORE_POLICY, settings.core_policy)
 
 
 def _set_variable(container: Manifest, name: str, value: str) -> None:

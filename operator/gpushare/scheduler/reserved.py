@@ -12,12 +12,12 @@ from typing import Final
 from gpushare import names
 from gpushare.domain.manifests import Manifest
 
+CORE_POLICY: Final = "GPU_CORE_UTILIZATION_POLICY"
+"""When HAMi's library limits compute: always with `force`, never with `disable`."""
 _VARIABLES: Final = re.compile(
     r"NVIDIA_VISIBLE_DEVICES|CUDA_DEVICE_MEMORY_LIMIT(_\d+)?|CUDA_DEVICE_SM_LIMIT(_\d+)?|CUDA_DEVICE_MEMORY_SHARED_CACHE"
-    r"|CUDA_OVERSUBSCRIBE|CUDA_DISABLE_CONTROL|CUDA_MPS_\w+|ALIYUN_COM_GPU_MEM_\w+|CGPU_DISABLE"
+    r"|GPU_CORE_UTILIZATION_POLICY|CUDA_OVERSUBSCRIBE|CUDA_DISABLE_CONTROL|CUDA_MPS_\w+|ALIYUN_COM_GPU_MEM_\w+|CGPU_DISABLE"
 )
-_HARMLESS: Final = {"NVIDIA_VISIBLE_DEVICES": ("none", "void")}
-"""Values by which a container has less, not more."""
 _ANNOTATIONS: Final = (
     names.ANNOTATION_DECISION,
     names.ANNOTATION_HAMI_NODE,
@@ -32,15 +32,23 @@ _ANNOTATIONS: Final = (
 )
 
 
-def find_variables(spec: Manifest, allowed: Collection[str]) -> tuple[str, str] | None:
-    """The first reserved variable of a pod, and its container; None where there is none."""
+def find_variables(spec: Manifest, allowed: Collection[str], core_policy: str) -> tuple[str, str] | None:
+    """The first reserved variable of a pod, and its container; None where there is none.
+
+    Args:
+        spec: of the pod.
+        allowed: names that pods may set all the same.
+        core_policy: what the administrator says of GPU_CORE_UTILIZATION_POLICY.
+    """
+    # By these a container has no more than it would have without them.
+    harmless = {"NVIDIA_VISIBLE_DEVICES": ("none", "void"), CORE_POLICY: ("force", core_policy)}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         for variable in container.get("env") or ():
             name = variable.get("name", "")
             if (
                 _VARIABLES.fullmatch(name)
                 and name not in allowed
-                and variable.get("value") not in _HARMLESS.get(name, ())
+                and variable.get("value") not in harmless.get(name, ())
             ):
                 return name, container["name"]
     return None

@@ -162,14 +162,14 @@ def test_what_else_is_filled_in() -> None:
 
 def test_what_the_writer_has_said_stays() -> None:
     """A runtime class, a toleration, a variable that is not reserved."""
-    settings = AdmissionSettings(runtime_class="nvidia", core_policy="force")
+    settings = AdmissionSettings(runtime_class="nvidia", core_policy="disable")
     tolerations = [{"operator": "Exists"}]
-    asked = {**hami(gpus=1, mem=1), "env": [{"name": "GPU_CORE_UTILIZATION_POLICY", "value": "disable"}]}
+    asked = {**hami(gpus=1, mem=1), "env": [{"name": "GPU_CORE_UTILIZATION_POLICY", "value": "force"}]}
     spec = admit(pod("a", asked, runtimeClassName="other", tolerations=tolerations), settings).manifest["spec"]
 
     assert spec["runtimeClassName"] == "other"
     assert spec["tolerations"][0] == {"operator": "Exists"}
-    assert spec["containers"][0]["env"] == [{"name": "GPU_CORE_UTILIZATION_POLICY", "value": "disable"}]
+    assert spec["containers"][0]["env"] == [{"name": "GPU_CORE_UTILIZATION_POLICY", "value": "force"}]
 
 
 def test_alibabas_dialect() -> None:
@@ -240,6 +240,7 @@ def test_refused(asked: dict[str, Any], says: str) -> None:
         "CUDA_DEVICE_SM_LIMIT_1",
         "CUDA_DEVICE_MEMORY_SHARED_CACHE",
         "CUDA_DISABLE_CONTROL",
+        "GPU_CORE_UTILIZATION_POLICY",
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
         "ALIYUN_COM_GPU_MEM_CONTAINER",
         "CGPU_DISABLE",
@@ -251,6 +252,22 @@ def test_reserved_variables(name: str) -> None:
 
     assert f'container "main" sets {name}' in refusal(admit(pod("a", asked)))
     assert admit(pod("a", asked), AdmissionSettings(allowed_env=frozenset({name}))).refusal is None
+
+
+@pytest.mark.parametrize(
+    ("said", "written", "refused"),
+    [
+        pytest.param("default", "disable", True, id="compute without a limit"),
+        pytest.param("force", "default", True, id="less often than the administrator says"),
+        pytest.param("default", "force", False, id="more often"),
+        pytest.param("disable", "disable", False, id="as the administrator says"),
+    ],
+)
+def test_rule_for_compute(said: str, written: str, refused: bool) -> None:
+    """A pod may have its compute limited more often than by the administrator's rule, not more seldom."""
+    asked = {**hami(gpus=1, mem=1), "env": [{"name": "GPU_CORE_UTILIZATION_POLICY", "value": written}]}
+
+    assert (admit(pod("a", asked), AdmissionSettings(core_policy=said)).refusal is not None) is refused
 
 
 def test_harmless_values() -> None:
@@ -297,6 +314,11 @@ def test_quota(containers: list[dict[str, Any]], init: list[dict[str, Any]], fit
     if not fits:
         assert "exceeds the quota of namespace default" in refusal(verdict)
         assert "2048 MiB are left" in refusal(verdict)
+
+
+def test_quota_is_in_words_of_hami() -> None:
+    """What a pod asks for in Alibaba's words is none of it, be it compute."""
+    assert admit(pod("a", aliyun(units=2, cores=30)), room=Quota(memory_mib=0, cores=10)).refusal is None
 
 
 def test_sidecars_and_containers_without_resources() -> None:
