@@ -139,5 +139,5 @@ class Decision:
                     for name, grants in body["containers"].items()
                 },
             )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(f"not a decision of the scheduler: {text[:200]!r}") from error

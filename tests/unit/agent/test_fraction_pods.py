@@ -39,6 +39,7 @@ def test_not_concerned() -> None:
 
 
 OTHER = decision("uid-b", {"main": (grant(),)}).to_annotation()
+ENDLESS = decision("uid-a", {"main": (grant(memory_mib=3000),)}).to_annotation().replace("3000", "Infinity")
 GREEDY = decision("uid-a", {"main": (grant(0), grant(1))}).to_annotation()
 ALIYUN = decision("uid-a", {"main": (units(1),)}, dialect=Dialect.ALIYUN).to_annotation()
 
@@ -49,6 +50,8 @@ ALIYUN = decision("uid-a", {"main": (units(1),)}, dialect=Dialect.ALIYUN).to_ann
         pytest.param("", "", id="none"),
         pytest.param("{", "not a decision of the scheduler: '{'", id="no JSON"),
         pytest.param('{"pod": "uid-a"}', "not a decision of the scheduler", id="half of one"),
+        pytest.param("[" * 100_000, "not a decision of the scheduler", id="deeper than can be read"),
+        pytest.param(ENDLESS, "not a decision of the scheduler", id="endless memory"),
         pytest.param(OTHER, "its annotation gpushare.dev/decision is that of another pod", id="copied"),
         pytest.param(GREEDY, "does not fit what its containers ask for", id="of another size"),
         pytest.param(ALIYUN, "in the words of aliyun, and this node has those of hami", id="of the other dialect"),
