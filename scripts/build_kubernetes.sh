@@ -3,7 +3,7 @@
 # Cached by version; what is there is not built again. KUBERNETES_VERSION=1.36.3 names another Kubernetes.
 # KUBEBUILDER_ASSETS=/folder of programs, as controller tests have it, comes first; only what it lacks is built.
 set -euo pipefail
-kubernetes=${KUBERNETES_VERSION:-1.36.3}
+kubernetes=${KUBERNETES_VERSION:-1.37.2}
 etcd=3.6.16
 containerd=2.2.9
 declare -A programs=(

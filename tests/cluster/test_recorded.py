@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from cluster import newer
 from gpushare.kube.credentials import from_kubeconfig
 from gpushare.kube.lean import LeanCluster
-from integration.apiserver.test_recorded import RECORDED_PORT, run_suites, test_answer  # noqa: F401 - the test itself
+from integration.apiserver.test_recorded import (
+    RECORDED,
+    RECORDED_PORT,
+    run_suites,
+    test_answer,  # noqa: F401 - the test itself
+)
 from support.kubectl_suites import Answer
 from support.real_cluster import access
 from support.real_cluster.cluster import RealCluster
@@ -40,4 +46,5 @@ async def run_real(cluster: RealCluster, folder: Path) -> dict[str, Answer]:
 
 @pytest.fixture(scope="module")
 def answers(control_plane: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
-    return asyncio.run(run_real(control_plane, tmp_path_factory.mktemp("suites")))
+    found = asyncio.run(run_real(control_plane, tmp_path_factory.mktemp("suites")))
+    return newer.as_recorded(found, RECORDED)
