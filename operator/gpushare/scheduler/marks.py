@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from gpushare import names
 from gpushare.domain.fractions import Decision, Dialect
 from gpushare.domain.manifests import Manifest
+from gpushare.placement.counting import holding_of
+from gpushare.placement.gpus import Holding
 from gpushare.placement.nodes import NodeState
 from gpushare.scheduler.books import Placed
 
@@ -24,9 +26,7 @@ def build(placed: Placed, pod: Manifest, node: NodeState) -> dict[str, str]:
     marks = {names.ANNOTATION_DECISION: decision.to_annotation()}
     if decision.dialect is Dialect.HAMI:
         return marks | _build_hami(decision, pod, node.name, at)
-    indexes = {gpu.uuid: gpu.index for gpu in node.gpus}
-    units = {gpu.uuid: gpu.traits.memory_mib // node.mode.unit_mib for gpu in node.gpus} if node.mode else {}
-    return marks | _build_aliyun(decision, pod, indexes, units, at)
+    return marks | _build_aliyun(decision, pod, node, holding_of(decision.containers, placed.kinds), at)
 
 
 def _build_hami(decision: Decision, pod: Manifest, node: str, at: int) -> dict[str, str]:
@@ -42,23 +42,23 @@ def _build_hami(decision: Decision, pod: Manifest, node: str, at: int) -> dict[s
     }
 
 
-def _build_aliyun(
-    decision: Decision, pod: Manifest, indexes: Mapping[str, int], units: Mapping[str, int], at: int
-) -> dict[str, str]:
-    """Same names as those of Alibaba's extender; for several GPUs the JSON of its managed edition, which has no index."""
-    by_gpu: dict[str, int] = {}
-    for grants in decision.containers.values():
-        for grant in grants:
-            by_gpu[grant.uuid] = by_gpu.get(grant.uuid, 0) + grant.units
+def _build_aliyun(decision: Decision, pod: Manifest, node: NodeState, held: Holding, at: int) -> dict[str, str]:
+    """Same names as those of Alibaba's extender; for several GPUs the JSON of its managed edition, which has no index.
+
+    `held`: what the pod takes at its busiest moment: init containers take nothing beside those that come after them.
+    """
+    assert node.mode is not None
+    indexes = {gpu.uuid: gpu.index for gpu in node.gpus}
+    first = next(gpu for gpu in node.gpus if gpu.uuid in held)
     marks = {
-        names.ANNOTATION_ALIYUN_POD: str(sum(by_gpu.values())),
-        names.ANNOTATION_ALIYUN_DEV: str(units[next(iter(by_gpu))]),
+        names.ANNOTATION_ALIYUN_POD: str(sum(use.memory_mib for use in held.values()) // node.mode.unit_mib),
+        names.ANNOTATION_ALIYUN_DEV: str(first.traits.memory_mib // node.mode.unit_mib),
         # Their device plugin takes pods with "false" for its own, and turns it to "true"; here the kubelet's ids decide.
         names.ANNOTATION_ALIYUN_ASSIGNED: "true",
         names.ANNOTATION_ALIYUN_TIME: str(at),
     }
-    if len(by_gpu) == 1:
-        return marks | {names.ANNOTATION_ALIYUN_INDEX: str(indexes[next(iter(by_gpu))])}
+    if len(held) == 1:
+        return marks | {names.ANNOTATION_ALIYUN_INDEX: str(first.index)}
     allocation = {
         str(position): {str(indexes[grant.uuid]): grant.units for grant in decision.containers[name]}
         for position, name in enumerate(_container_names(pod))

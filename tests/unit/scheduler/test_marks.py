@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from gpushare.domain.fractions import Decision, Dialect, Grant
+from gpushare.placement.shapes import kinds_of
 from gpushare.scheduler import marks
 from gpushare.scheduler.books import Placed, Stage
 from support.placements import ALIYUN, device, node_of
@@ -12,8 +13,9 @@ from support.schedulers import pod
 
 
 def build(decision: Decision, asked: dict, node: str = "n1") -> dict[str, str]:
+    kinds = kinds_of(asked)
     placed = Placed(
-        uid=decision.pod_uid, namespace="ns", name="a", node=node, decision=decision, kinds={}, stage=Stage.RESERVED
+        uid=decision.pod_uid, namespace="ns", name="a", node=node, decision=decision, kinds=kinds, stage=Stage.RESERVED
     )
     mode = {} if decision.dialect is Dialect.HAMI else {"mode": ALIYUN}
     return marks.build(placed, asked, node_of([device(0), device(1)], **mode, name=node))
@@ -54,3 +56,14 @@ def test_aliyun() -> None:
     found = build(two, pod("a", {"name": "side"}, {"name": "main"}))
     assert json.loads(found["scheduler.framework.gpushare.allocation"]) == {"1": {"0": 2, "1": 2}}
     assert found["ALIYUN_COM_GPU_MEM_POD"] == "4"
+
+
+def test_aliyun_with_init_containers() -> None:
+    """What the pod takes at its busiest moment: an init container is gone before the others begin, a sidecar is not."""
+    units = {"init": 6, "side": 1, "a": 2, "b": 3}
+    containers = {name: (Grant("GPU-1", 1024 * each, 0, each),) for name, each in units.items()}
+    decision = Decision(pod_uid="u", dialect=Dialect.ALIYUN, shape="s", containers=containers)
+    inits = [{"name": "init"}, {"name": "side", "restartPolicy": "Always"}]
+    found = build(decision, pod("a", {"name": "a"}, {"name": "b"}, initContainers=inits))
+
+    assert found["ALIYUN_COM_GPU_MEM_POD"] == "6"
