@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import signal
@@ -69,7 +70,10 @@ def command(
     except ConfigurationError as error:
         raise click.ClickException("\n".join(f"{scenario}: {problem}" for problem in error.problems)) from error
     except (GpuShareError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+        is_taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        raise click.ClickException(
+            f"port {port} is taken; name another one with --port" if is_taken else str(error)
+        ) from error
 
 
 async def _run(options: app.Options, *, tour: str | None, stay: bool) -> int:
