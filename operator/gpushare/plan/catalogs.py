@@ -20,8 +20,8 @@ CONFIG_MAP_NOT_FOUND: Final = "ConfigMapNotFound"
 KEY_NOT_FOUND: Final = "KeyNotFound"
 INVALID: Final = "InvalidConfiguration"
 
-# Between passes texts rarely change, and reading one costs milliseconds.
-_parse = lru_cache(maxsize=64)(parse_sharing)
+# Between passes texts rarely change, and reading one costs milliseconds. Some clusters have a key for each node.
+_parse = lru_cache(maxsize=4096)(parse_sharing)
 
 
 def shares_by_mps(config: Config) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from gpushare.domain import manifests
 from gpushare.domain.gpunode import CONFIG_ASSIGNED, ConfigReason
 from gpushare.domain.manifests import ObjectKey
+from gpushare.plan import catalogs
 from gpushare.plan.build import build_plan
 from gpushare.plan.snapshot import ConfigMap, Policy, Snapshot
 from gpushare.plan.status import CONFIG_VALID
@@ -227,3 +228,15 @@ def test_unused_key_that_is_broken() -> None:
     assert condition.status == "True"
     assert 'no node can use "typo"' in condition.message
     assert found.policies[0].state == "ready"
+
+
+def test_texts_are_read_once() -> None:
+    """Also where each node has a key of its own, a pass reads what has changed, and nothing else."""
+    texts = {f"k{number}": time_slicing(2 + number) for number in range(300)}
+    found = snapshot(node(), policies=(sharing_policy(),), config_maps=(config_map(**texts),))
+    build_plan(found, LATER)
+    before = catalogs._parse.cache_info().misses
+
+    build_plan(found, LATER)
+
+    assert catalogs._parse.cache_info().misses == before
