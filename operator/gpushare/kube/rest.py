@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 from gpushare.domain.manifests import Kind, Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict, Expired
 from gpushare.kube import failures, requests
+from gpushare.kube.backoff import Backoff
 from gpushare.kube.cluster import EventType, ObjectList, PatchType, Trim, WatchEvent
 from gpushare.kube.requests import Request
 
@@ -20,6 +22,10 @@ USER_AGENT = "gpushare"
 """What the API server writes down as the manager of the fields of a write that names none."""
 PAGE = 500
 """Objects a page of a list: what kubectl asks for; a page of Nodes is about 6 MB."""
+_BUSY = 429
+_TIMES = 5
+"""So often a request is sent that a busy server turns away, which it does before anything is done. Whoever needs many answers in
+a row would never come to an end otherwise."""
 _WATCH_SECONDS = (240, 360)
 """How long one watch may last, drawn anew each time, so that many agents do not reconnect together."""
 
@@ -166,14 +172,23 @@ class RestCluster:
         """See `Cluster.close`."""
         await self._transport.close()
 
+    async def _send(self, request: Request) -> Answer:
+        backoff = Backoff(first=0.1, most=1.0)
+        for _ in range(_TIMES - 1):
+            answer = await self._transport.send(request)
+            if answer.code != _BUSY:
+                return answer
+            await asyncio.sleep(backoff.next())
+        return await self._transport.send(request)
+
     async def _object(self, request: Request) -> Manifest:
-        answer = await self._transport.send(request)
+        answer = await self._send(request)
         if not answer.is_good:
             raise failures.failure_of(answer.code, failures.status_of(answer.body), str(request))
         return _manifest_of(answer.body, request)
 
     async def _object_or_none(self, request: Request, name: str) -> Manifest | None:
-        answer = await self._transport.send(request)
+        answer = await self._send(request)
         if answer.is_good:
             return _manifest_of(answer.body, request)
         status = failures.status_of(answer.body)
