@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
-from gpushare.errors import ClusterRefused, ClusterUnavailable
+from gpushare.errors import GpuShareError
 from gpushare.kube.cluster import Cluster
 from gpushare.plan import permissions
 
@@ -39,7 +39,7 @@ class Permissions:
         }
         try:
             status = (await self._cluster.create(question)).get("status") or {}
-        except (ClusterRefused, ClusterUnavailable) as error:
+        except GpuShareError as error:
             self._log.debug("rights not known", extra={"reason": str(error)})
             return ""
         if status.get("incomplete"):

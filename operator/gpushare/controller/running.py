@@ -20,7 +20,7 @@ from gpushare.controller.snapshotting import Sighting, Store
 from gpushare.controller.syncing import Syncing
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
-from gpushare.errors import ClusterRefused, ClusterUnavailable
+from gpushare.errors import ClusterRefused, GpuShareError
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.client import FullCluster
 from gpushare.kube.credentials import Credentials
@@ -125,13 +125,11 @@ class Controller:
                 try:
                     await self._cluster.names(kind)
                     break
-                except ClusterUnavailable as error:
-                    reason = str(error)
-                except ClusterRefused as error:
+                except GpuShareError as error:
                     reason = str(error)
                     # A server that has just started forbids everything for a moment. What is forbidden for good is told
                     # on the policy, for which the policies have to be seen.
-                    forbidden += error.code == _FORBIDDEN
+                    forbidden += isinstance(error, ClusterRefused) and error.code == _FORBIDDEN
                     if forbidden > _FORBIDDEN_TIMES and kind is not manifests.CLUSTER_POLICY:
                         break
                 self._log.warning("waiting for the cluster", extra={"kind": kind.kind, "reason": reason})

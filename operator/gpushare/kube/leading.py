@@ -13,7 +13,8 @@ from typing import Any
 
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
-from gpushare.errors import ClusterRefused, ClusterUnavailable, Conflict
+from gpushare.errors import GpuShareError
+from gpushare.kube.backoff import Backoff
 from gpushare.kube.cluster import Cluster
 
 _DURATION_SECONDS = 12
@@ -25,6 +26,10 @@ _RELEASE_SECONDS = 3.0
 """A process that is asked to stop has half a minute for everything."""
 _CLOCK_DIFFERENCE_SECONDS = 60.0
 """The most by which the clocks of two nodes are thought to differ."""
+_LONGEST_PAUSE_SECONDS = 5.0
+"""Between two tries of who cannot even look."""
+_TOLD_SECONDS = 300.0
+"""For how long the same trouble is not told again: it may last for a night."""
 
 
 class Lease:
@@ -52,6 +57,8 @@ class Lease:
         self._now = now
         self._seen: tuple[str, float] = ("", 0.0)
         """Version of somebody else's Lease, and when we first saw it by our own clock, since theirs may be wrong."""
+        self._trouble: tuple[str, float] = ("", 0.0)
+        """What was told last, and when; nothing once all is well."""
 
     async def acquire(self) -> bool:
         """Returns when we lead. A Lease that nobody holds, or that was ours before a restart, is taken at once.
@@ -60,18 +67,21 @@ class Lease:
             Whether another replica led until now.
         """
         told = ""
+        backoff = Backoff(first=_RENEW_SECONDS / 5, most=_LONGEST_PAUSE_SECONDS)
         while True:
             try:
                 holder = await self._look()
-            except (ClusterUnavailable, ClusterRefused, Conflict) as error:
-                self._log.warning("cannot take the lease", extra={"reason": str(error)})
-            else:
-                if holder == self._identity:
-                    self._log.info("leading", extra={"lease": self._name})
-                    return bool(told)
-                if holder != told:
-                    self._log.info("another replica leads", extra={"holder": holder})
-                    told = holder
+            except GpuShareError as error:
+                self._complain("cannot take the lease", error)
+                await asyncio.sleep(backoff.next())
+                continue
+            if holder == self._identity:
+                self._log.info("leading", extra={"lease": self._name})
+                return bool(told)
+            if holder != told:
+                self._log.info("another replica leads", extra={"holder": holder})
+                told = holder
+            backoff.reset()
             await asyncio.sleep(_RENEW_SECONDS / 5)
 
     async def hold(self) -> None:
@@ -84,8 +94,8 @@ class Lease:
                 async with asyncio.timeout(_RENEW_SECONDS):
                     if await self._look() != self._identity:
                         break
-            except (ClusterUnavailable, ClusterRefused, Conflict, TimeoutError) as error:
-                self._log.warning("cannot renew the lease", extra={"reason": str(error)})
+            except (GpuShareError, TimeoutError) as error:
+                self._complain("cannot renew the lease", error)
             else:
                 renewed = clock()
         self._log.warning("no longer leading", extra={"lease": self._name})
@@ -95,7 +105,7 @@ class Lease:
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):
                 await self._give_up()
-        except (ClusterUnavailable, ClusterRefused, Conflict, TimeoutError) as error:
+        except (GpuShareError, TimeoutError) as error:
             self._log.info("the lease was not released", extra={"reason": str(error)})
 
     async def _give_up(self) -> None:
@@ -109,7 +119,14 @@ class Lease:
     async def _look(self) -> str:
         self.holder = await self._try()
         self.looked.set()
+        self._trouble = ("", 0.0)
         return self.holder
+
+    def _complain(self, what: str, error: Exception) -> None:
+        text, clock = str(error) or "no answer in time", asyncio.get_running_loop().time()
+        if (trouble := f"{what}: {text}") != self._trouble[0] or clock - self._trouble[1] > _TOLD_SECONDS:
+            self._trouble = (trouble, clock)
+            self._log.warning(what, extra={"reason": text})
 
     async def _try(self) -> str:
         """Takes or renews the Lease where that is allowed. Returns who holds it now."""

@@ -3,30 +3,27 @@
 import asyncio
 import logging
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from gpushare import names
 from gpushare.domain import manifests
+from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterUnavailable
-from gpushare.kube import leading
 from gpushare.kube.leading import Lease
 from support.memory_cluster import MemoryCluster
 
 NAMESPACE = "gpu-operator"
 NOW = datetime(2026, 11, 29, 12, 0, 0, 5, tzinfo=UTC)
+DURATION = 12
+
+pytestmark = pytest.mark.usefixtures("skipped_time")
 
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
     return MemoryCluster()
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds become hundredths."""
-    monkeypatch.setattr(leading, "_RENEW_SECONDS", 0.05)
-    monkeypatch.setattr(leading, "_GIVE_UP_SECONDS", 0.1)
 
 
 def lease(cluster: MemoryCluster, identity: str) -> Lease:
@@ -49,7 +46,7 @@ async def test_first(cluster: MemoryCluster) -> None:
 
     assert spec(cluster) == {
         "holderIdentity": "one",
-        "leaseDurationSeconds": 12,
+        "leaseDurationSeconds": DURATION,
         "acquireTime": "2026-11-29T12:00:00.000005Z",
         "renewTime": "2026-11-29T12:00:00.000005Z",
         "leaseTransitions": 0,
@@ -75,18 +72,19 @@ async def test_taken_at_once(cluster: MemoryCluster, holder: str, fields: dict, 
 
 async def test_another_leads(cluster: MemoryCluster) -> None:
     """While somebody renews the Lease, nobody takes it; when they stop, it is taken after its time."""
-    await held(cluster, "one", leaseDurationSeconds=0.1)
+    one, clock = lease(cluster, "one"), asyncio.get_running_loop().time
+    await one.acquire()
     waiting = asyncio.create_task(lease(cluster, "two").acquire())
-    one = lease(cluster, "one")
     for _ in range(5):
-        await asyncio.sleep(0.04)
+        await asyncio.sleep(DURATION - 1)
         await one._try()
-        spec(cluster)["leaseDurationSeconds"] = 0.1
     assert not waiting.done()
 
+    renewed = clock()
     await waiting
 
     assert spec(cluster)["holderIdentity"] == "two"
+    assert DURATION <= clock() - renewed <= DURATION + 2
 
 
 async def test_lost(cluster: MemoryCluster) -> None:
@@ -94,7 +92,7 @@ async def test_lost(cluster: MemoryCluster) -> None:
     one = lease(cluster, "one")
     await one.acquire()
     holding = asyncio.create_task(one.hold())
-    await asyncio.sleep(0.06)
+    await asyncio.sleep(60)
     assert not holding.done()
 
     spec(cluster)["holderIdentity"] = "two"
@@ -111,8 +109,35 @@ async def test_server_away(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPat
         raise ClusterUnavailable("away")
 
     monkeypatch.setattr(cluster, "replace", away)
+    clock = asyncio.get_running_loop().time
+    renewed = clock()
 
     await one.hold()
+
+    assert clock() - renewed < DURATION - 1
+
+
+async def test_trouble_is_told_once(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who cannot even look says why at once, and again where that changes or lasts; and does not try all the time."""
+    look, clock, tries = cluster.get, asyncio.get_running_loop().time, 0
+    began = clock()
+
+    async def get(*place: Any) -> Manifest | None:
+        nonlocal tries
+        tries += 1
+        if clock() - began < 600:
+            raise ClusterUnavailable("away" if clock() - began < 60 else "no namespace")
+        return await look(*place)
+
+    monkeypatch.setattr(cluster, "get", get)
+
+    await lease(cluster, "one").acquire()
+
+    told = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert [vars(record)["reason"] for record in told] == ["away", "no namespace", "no namespace"]
+    assert 120 <= tries <= 260
 
 
 async def test_release(cluster: MemoryCluster) -> None:
@@ -132,7 +157,7 @@ async def test_holder(cluster: MemoryCluster) -> None:
     await held(cluster, "one")
     two = lease(cluster, "two")
     waiting = asyncio.create_task(two.acquire())
-    await asyncio.sleep(0.01)
+    await two.looked.wait()
     assert two.holder == "one"
 
     await lease(cluster, "one").release()
