@@ -97,6 +97,12 @@ def count_ghosts(
     return ghosts
 
 
+def find_shrinking(served: Mapping[str, Pool], wanted: Mapping[str, Pool]) -> Mapping[str, int]:
+    """Resources that `wanted` offers less of than `served`, each with what would be left."""
+    left = {name: len(wanted[name].shares) if name in wanted else 0 for name in served}
+    return {name: offered for name, offered in left.items() if offered < len(served[name].shares)}
+
+
 def shrink_beyond(
     holders: Iterable[ContainerDevices], served: Mapping[str, Pool], wanted: Mapping[str, Pool]
 ) -> Mapping[str, tuple[int, int]]:
@@ -106,12 +112,8 @@ def shrink_beyond(
     offered there, is in use here: it is on the same devices.
     """
     in_use = _count_use(holders, wanted)
-    beyond = {}
-    for name, pool in served.items():
-        offered = len(wanted[name].shares) if name in wanted else 0
-        if offered < len(pool.shares) and offered < in_use[name]:
-            beyond[name] = (in_use[name], offered)
-    return beyond
+    left = find_shrinking(served, wanted)
+    return {name: (in_use[name], offered) for name, offered in left.items() if offered < in_use[name]}
 
 
 def _count_use(holders: Iterable[ContainerDevices], pools: Mapping[str, Pool]) -> Counter[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -103,21 +103,14 @@ class Reconciler:
     def _refusal(
         self, known: Sequence[ContainerDevices] | None, decision: Decision, before: Decision
     ) -> Decision | None:
-        holders = known or ()
         if _ends_fractions(decision, before):
-            problem = _double_use(holders, decision, before) if known is not None else _UNKNOWN
-            return replace(before, refusal=(problem,)) if problem is not None else None
-        beyond = allocations.shrink_beyond(holders, before.pools, decision.pools)
-        if not beyond:
-            return None
-        problems = tuple(
-            Problem(
-                path="gpushare.onShrink",
-                message=f"{in_use} of {name} are in use{_by(holders, name)} and only {offered} would be left; delete pods first",
-            )
-            for name, (in_use, offered) in sorted(beyond.items())
-        )
-        return replace(before, refusal=problems)
+            problem = _double_use(known, decision, before) if known is not None else _UNKNOWN
+            problems = [problem] if problem is not None else []
+        else:
+            problems = [
+                Problem(path="gpushare.onShrink", message=message) for message in _shortages(known, decision, before)
+            ]
+        return replace(before, refusal=tuple(problems)) if problems else None
 
     async def _apply(self, decision: Decision, inventory: Inventory | None) -> Decision:
         self._remember(decision)
@@ -134,6 +127,20 @@ class Reconciler:
 
 def _ends_fractions(decision: Decision, before: Decision) -> bool:
     return before.fractions is not None and decision.fractions is None
+
+
+def _shortages(known: Sequence[ContainerDevices] | None, decision: Decision, before: Decision) -> Iterator[str]:
+    """Where more is in use than would be left, or nobody knows how much is."""
+    if known is None:
+        for name, offered in sorted(allocations.find_shrinking(before.pools, decision.pools).items()):
+            yield (
+                f"the kubelet does not tell how many of {name} are in use, and only {offered} would be left; it follows once "
+                "that is known, or with onShrink: keep"
+            )
+        return
+    beyond = allocations.shrink_beyond(known, before.pools, decision.pools)
+    for name, (in_use, offered) in sorted(beyond.items()):
+        yield f"{in_use} of {name} are in use{_by(known, name)} and only {offered} would be left; delete pods first"
 
 
 def _double_use(holders: Sequence[ContainerDevices], decision: Decision, before: Decision) -> Problem | None:

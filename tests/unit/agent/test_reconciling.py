@@ -118,6 +118,27 @@ async def test_shrinking_counts_after_a_restart_too(tmp_path: Path) -> None:
     await passes.close()
 
 
+async def test_nobody_knows_how_much_is_in_use(tmp_path: Path) -> None:
+    """Before the kubelet has told, fewer shares may be too few; as many as before, or more, never are."""
+    passes = Passes(tmp_path)
+    await passes.reconciler.reconcile(assigned(4), t4s(2))
+    passes.is_silent = True
+
+    decision = await passes.reconciler.reconcile(assigned(2, refuse=True), t4s(2))
+
+    assert (passes.pools.applied, passes.reconciler.is_held_back) == ([8, 8], True)
+    text = (
+        "gpushare.onShrink: the kubelet does not tell how many of nvidia.com/gpu are in use, and only 4 would be left"
+    )
+    assert text in str(decision.refusal[0])
+    decision = await passes.reconciler.reconcile(assigned(8, refuse=True), t4s(2))
+    assert (passes.pools.applied, decision.refusal) == ([8, 8, 16], ())
+    passes.is_silent = False
+    await passes.reconciler.reconcile(assigned(2, refuse=True), t4s(2))
+    assert (passes.pools.applied, passes.reconciler.is_held_back) == ([8, 8, 16, 4], False)
+    await passes.close()
+
+
 async def test_nobody_knows_who_has_parts(tmp_path: Path) -> None:
     """Before the kubelet has told, parts of GPUs may be in use."""
     passes = Passes(tmp_path)
