@@ -112,6 +112,25 @@ def test_all_units_on_one_gpu() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("amounts", "inits", "whole"),
+    [
+        pytest.param({"init": 6, "a": 2, "b": 3}, ("init",), "6", id="an init container takes more than the others"),
+        pytest.param({"init": 4, "a": 2, "b": 3}, ("init",), "5", id="the others take more"),
+        pytest.param({"init": 4}, ("init",), "4", id="an init container alone"),
+    ],
+)
+def test_units_of_init_containers(amounts: Mapping[str, int], inits: tuple[str, ...], whole: str) -> None:
+    """The pod has what it takes at its busiest moment."""
+    desk = Desk(Dialect.ALIYUN)
+    containers = {name: (units(amount),) for name, amount in amounts.items()}
+    desk.see(bound("a", containers, dialect=Dialect.ALIYUN, inits=inits))
+
+    envs = desk.allocate(*desk.prefer(next(iter(amounts.values()))))
+
+    assert envs["ALIYUN_COM_GPU_MEM_POD"] == whole
+
+
 def test_units_over_two_gpus() -> None:
     """As many of each as was decided."""
     desk = Desk(Dialect.ALIYUN)

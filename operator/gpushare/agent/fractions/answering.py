@@ -224,11 +224,12 @@ def choose_ids(pool: Pool, grants: Sequence[Grant], request: PreferenceRequest) 
 
 
 def _units_of(entry: Entry) -> int:
-    """Of the whole pod."""
-    decision = entry.pod.decision
-    return (
-        sum(grant.units for grants in decision.containers.values() for grant in grants) if decision is not None else 0
-    )
+    """Of the whole pod at its busiest moment: init containers take nothing beside those that come after them."""
+    pod = entry.pod
+    of_all = pod.decision.containers if pod.decision is not None else {}
+    units = {name: sum(grant.units for grant in grants) for name, grants in of_all.items()}
+    staying = sum(each for name, each in units.items() if name not in pod.inits)
+    return max(staying, *(units[name] for name in units.keys() & pod.inits), 0)
 
 
 def _merged(base: ContainerAnswer, more: ContainerAnswer) -> ContainerAnswer:
