@@ -70,7 +70,7 @@ def command(
     except ConfigurationError as error:
         raise click.ClickException("\n".join(f"{scenario}: {problem}" for problem in error.problems)) from error
     except (GpuShareError, OSError) as error:
-        is_taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        is_taken = port and isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         raise click.ClickException(
             f"port {port} is taken; name another one with --port" if is_taken else str(error)
         ) from error

