@@ -19,7 +19,7 @@ from gpushare.sandbox.apiserver.handling.attempts import Attempt
 from gpushare.sandbox.apiserver.handling.policies import Policies
 from gpushare.sandbox.apiserver.objects import custom_defaults, decoding, defaults, times
 from gpushare.sandbox.apiserver.objects.jsonvalues import copied
-from gpushare.sandbox.apiserver.patching import applying, managed_fields
+from gpushare.sandbox.apiserver.patching import applying, claims, managed_fields
 from gpushare.sandbox.apiserver.patching.managed_fields import Author
 from gpushare.sandbox.apiserver.requests import User
 from gpushare.sandbox.apiserver.resources import NAMESPACES, PODS, Resource
@@ -115,6 +115,7 @@ class Writer:
         if old is None and write.subresource:
             raise statuses.not_found(resource, name)
         metadata.check_uid(resource, old, config, name)
+        claims.check(config, resource.schema)
         place_metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
         config = _decoded(resource, {**config, "metadata": {**config["metadata"], **place_metadata}}, write)
         metadata.check_version(resource, old, config["metadata"])
