@@ -104,7 +104,7 @@ class Reconciler:
         self, known: Sequence[ContainerDevices] | None, decision: Decision, before: Decision
     ) -> Decision | None:
         if _ends_fractions(decision, before):
-            problem = _double_use(known, decision, before) if known is not None else _UNKNOWN
+            problem = _double_use(known, decision) if known is not None else _UNKNOWN
             problems = [problem] if problem is not None else []
         else:
             problems = [
@@ -143,20 +143,22 @@ def _shortages(known: Sequence[ContainerDevices] | None, decision: Decision, bef
         yield f"{in_use} of {name} are in use{_by(known, name)} and only {offered} would be left; delete pods first"
 
 
-def _double_use(holders: Sequence[ContainerDevices], decision: Decision, before: Decision) -> Problem | None:
-    """What is in the way while pods have parts of GPUs: the kubelet would give out the GPUs as if they were free."""
-    assert before.fractions is not None
+def _double_use(holders: Sequence[ContainerDevices], decision: Decision) -> Problem | None:
+    """What is in the way while pods have parts of GPUs: the kubelet would give out the GPUs as if they were free.
+
+    In whichever words they asked for them: the node may have changed its dialect since.
+    """
     from gpushare.sharing.fractions import REQUESTED  # late: most agents never need it
 
-    resource = REQUESTED[before.fractions.dialect]
-    offered = decision.pools[resource].by_id if resource in decision.pools else {}
-    if all(share_id in offered for holder in holders if holder.resource == resource for share_id in holder.ids):
-        return None
-    return Problem(
-        path="gpushare.fractions",
-        message=f"parts of GPUs are in use{_by(holders, resource)}, and the same GPUs would be given out beside them; "
-        "delete pods first, and the rest follows",
-    )
+    for resource in REQUESTED.values():
+        offered = decision.pools[resource].by_id if resource in decision.pools else {}
+        if any(share_id not in offered for holder in holders if holder.resource == resource for share_id in holder.ids):
+            return Problem(
+                path="gpushare.fractions",
+                message=f"parts of GPUs are in use{_by(holders, resource)}, and the same GPUs would be given out beside "
+                "them; delete pods first, and the rest follows",
+            )
+    return None
 
 
 def _by(holders: Iterable[ContainerDevices], resource: str) -> str:

@@ -47,6 +47,8 @@ class Passes:
         self.in_use: list[int] = [0]
         self.is_silent = False
         """Whether the kubelet has not told anything yet."""
+        self.others: tuple[ContainerDevices, ...] = ()
+        """Who holds something by another name besides."""
         self.pods = 0
         """How many pods hold them, one each; 0: one pod holds all."""
         files = HostFiles(folder)
@@ -66,7 +68,8 @@ class Passes:
         count = self.in_use.pop(0) if len(self.in_use) > 1 else self.in_use[0]
         ids = [f"{gpu(0).uuid}::{number}" for number in range(count)]
         if not self.pods:
-            return (ContainerDevices(namespace="n", pod="p", container="c", resource=GPU, ids=tuple(ids)),)
+            held = ContainerDevices(namespace="n", pod="p", container="c", resource=GPU, ids=tuple(ids))
+            return (held, *self.others)
         return tuple(
             ContainerDevices(namespace="n", pod=f"p{number}", container="c", resource=GPU, ids=(one,))
             for number, one in enumerate(ids)
@@ -177,6 +180,24 @@ async def test_parts_of_gpus_before_whole_ones(tmp_path: Path, isolation: str, i
         )
         passes.in_use = [0]
         decision = await passes.reconciler.reconcile(Assignment(content="version: v1"), t4s(2))
+    assert (len(decision.pools[GPU].shares), decision.refusal) == (2, ())
+    await passes.close()
+
+
+async def test_parts_in_other_words_before_whole_ones(tmp_path: Path) -> None:
+    """A node may have changed its dialect while pods run: what they hold in the words from before counts until they go."""
+    passes = Passes(tmp_path)
+    await passes.reconciler.reconcile(Assignment(content="gpushare: {fractions: aliyun}"), t4s(2))
+    ids = (f"{gpu(0).uuid}-_-0",)
+    passes.others = (ContainerDevices(namespace="n", pod="q", container="c", resource="aliyun.com/gpu-mem", ids=ids),)
+    await passes.reconciler.reconcile(Assignment(content="gpushare: {fractions: hami}"), t4s(2))
+
+    decision = await passes.reconciler.reconcile(Assignment(content="version: v1"), t4s(2))
+
+    assert passes.reconciler.is_held_back
+    assert "parts of GPUs are in use by n/q, and the same GPUs" in decision.refusal[0].message
+    passes.others = ()
+    decision = await passes.reconciler.reconcile(Assignment(content="version: v1"), t4s(2))
     assert (len(decision.pools[GPU].shares), decision.refusal) == (2, ())
     await passes.close()
 
