@@ -222,6 +222,15 @@ def test_a_version_of_two_parts() -> None:
     labels = labels_of(replace(t4s(1), driver_version="550.90"))
 
     assert (labels["cuda.driver-version.full"], labels["cuda.driver.rev"]) == ("550.90", "")
+    assert (labels["cuda.driver.major"], labels["cuda.driver-version.minor"]) == ("550", "90")
+
+
+def test_instances_that_have_gone() -> None:
+    """Pools may be those of a layout that has just changed: an instance without facts has no labels."""
+    pools = build_pools(node(split_gpu(0, "1g.5gb", "1g.5gb")), SharingConfig(), MigStrategy.MIXED).pools
+    labels = build_labels(node(split_gpu(0, "1g.5gb")), pools, FACTS, MigStrategy.MIXED)
+
+    assert labels["nvidia.com/mig-1g.5gb.count"] == "1"
 
 
 @pytest.mark.parametrize(

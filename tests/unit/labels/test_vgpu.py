@@ -48,6 +48,7 @@ POWER = b"\x01\x00" + bytes(6)
             VirtualGpu(host_driver_version="460.16", host_driver_branch="r460_00"),
             id="after other records",
         ),
+        pytest.param(space(vendor(b"VF", OTHER)) + DRIVER, VirtualGpu(), id="what follows is none of it"),
         pytest.param(space(vendor(b"XX", DRIVER)), None, id="another vendor capability"),
         pytest.param(space(POWER), None, id="passed through"),
         pytest.param(space(), None, id="no capabilities"),

@@ -120,6 +120,7 @@ def test_renamed_resources() -> None:
         pytest.param(4, 30, None, (1, 0, 0, 4, 30), id="memory and compute"),
         pytest.param(8, None, "2", (2, 0, 0, 4, 0), id="over two GPUs"),
         pytest.param(4, 5, "1", (1, 0, 0, 4, 5), id="a label of 1 changes nothing"),
+        pytest.param(4, 100, None, (1, 0, 0, 4, 100), id="all compute"),
     ],
 )
 def test_aliyun(units: int, cores: int | None, count: str | None, expected: tuple[int, ...]) -> None:

@@ -73,6 +73,18 @@ def test_selected_devices(selection: DeviceSelection, expected: list[str]) -> No
     assert found == expected
 
 
+@pytest.mark.parametrize("ref", ["1:1", f"MIG-{gpu(1).uuid}/8/0", split_gpu(1, "1g.5gb", "1g.5gb").mig[1].uuid])
+def test_selected_instance(ref: str) -> None:
+    """By index, by its name before driver 470, by UUID."""
+    inventory = node(split_gpu(0, "1g.5gb"), split_gpu(1, "1g.5gb", "1g.5gb"))
+    shared = entry(2, "nvidia.com/mig-1g.5gb", devices=DeviceSelection(refs=(ref,)))
+    pool = build(inventory, sliced(shared), MigStrategy.MIXED).pools["nvidia.com/mig-1g.5gb"]
+
+    uuid = inventory.gpus[1].mig[1].uuid
+    assert [share.id.device for share in pool.shares if share.id.number is not None] == [uuid, uuid]
+    assert len(pool.shares) == 4
+
+
 def test_selected_and_renamed() -> None:
     """Shares go under the new name, the rest stays under the old one."""
     shared = entry(3, offered_as="nvidia.com/slice", devices=DeviceSelection(refs=("1",)))
@@ -184,7 +196,7 @@ VOLTA = ComputeCapability(major=7, minor=0)
             "sharing.timeSlicing.resources[0].rename", "is a resource of its own", id="rename to another resource",
         ),
         pytest.param(
-            t4s(1), sliced(entry(49), strategy=Strategy.MPS), MigStrategy.NONE,
+            t4s(2), sliced(entry(49), strategy=Strategy.MPS), MigStrategy.NONE,
             "sharing.timeSlicing.resources[0].replicas", "takes 48 MPS clients at most", id="MPS clients",
         ),
         pytest.param(
