@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from gpushare import names
 from gpushare.domain.gpunode import ContainerAllocation, GPUNode
 from gpushare.views.tables import build_table
 
@@ -83,12 +84,16 @@ def _part_on(device: Mapping[str, Any], held: ContainerAllocation) -> str:
 
 
 def _part_of(held: ContainerAllocation) -> str:
-    """What of the GPU it is: memory and compute where they are limited, else shares, else all of it."""
+    """What of the GPU it is: memory and compute where they are limited, else shares, else all of it.
+
+    Of units of memory that a node gave out before it changed over, nobody knows any more how large they are.
+    """
     parts = [f"{held.memory_mib} MiB"] if held.memory_mib else []
     parts += [f"{held.cores} %"] if held.cores else []
     if not parts and held.shares:
         parts = [f"{len(held.shares)} share{'s' if len(held.shares) > 1 else ''}"]
-    return f"{', '.join(parts) or 'whole'} of {held.resource}"
+    whole = "units" if held.resource == names.RESOURCE_ALIYUN_MEM else "whole"
+    return f"{', '.join(parts) or whole} of {held.resource}"
 
 
 def _holder(held: ContainerAllocation) -> Mapping[str, Any]:

@@ -1,7 +1,8 @@
 """Who holds what of which GPU, in the table that people know from Alibaba's `kubectl inspect cgpu`, to the letter.
 
-Called by `gpushare inspect`. Nodes stand by name, where that tool has them in any order. Nodes that count in other units, as
-those in the dialect of HAMi do, have a table of their own.
+Called by `gpushare inspect`. Nodes stand by name, where that tool has them in any order, and the header names the unit in which
+they count, which that tool guesses. Nodes that count in other units, as those in the dialect of HAMi do, have a table of their
+own.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from gpushare.views.tables import build_blocks
 
 _SUMMARY_RULE, _DETAILS_RULE = 20, 10
 """By how much the ruled line is longer than the unaligned rows that it follows."""
-_LARGEST_GIB: Final = 100
-"""A GPU of more units than that is counted in MiB."""
+_GIB: Final = 1024
 _IN_CLUSTER: Final = "Allocated/Total GPU Memory In Cluster:"
 
 
@@ -164,8 +164,9 @@ def _length_of(rows: Iterable[Sequence[str]]) -> int:
 
 
 def _unit_of(nodes: Sequence[InspectedNode]) -> str:
-    largest = max(nodes[0].totals.values(), default=0)
-    return "MiB" if largest > _LARGEST_GIB else "GiB"
+    """As the nodes count; Alibaba's tool takes it for GiB where no GPU has more than 100 of them."""
+    unit = nodes[0].unit_mib
+    return "GiB" if unit == _GIB else "MiB" if unit == 1 else f"{unit}MiB"
 
 
 def _share_of(nodes: Sequence[InspectedNode]) -> str:

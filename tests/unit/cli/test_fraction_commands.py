@@ -134,6 +134,18 @@ def test_top(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no GPUNode nowhere" in run(capsys, "top", "nowhere", "-f", cluster, code=2)
 
 
+def test_top_after_a_change_of_dialect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Units that a node gave out before it changed over are not the whole GPU."""
+    found = gpu_node("hami", mode=HAMI)
+    holder = {"namespace": "default", "pod": "old", "container": "c", "resource": "aliyun.com/gpu-mem"}
+    found["status"]["allocations"] = [{"index": 0, "containers": [holder]}]
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(found))
+
+    shown = run(capsys, "top", "hami", "-f", str(tmp_path / "cluster.yaml"))
+
+    assert "default/old (c)  units of aliyun.com/gpu-mem" in shown
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
     [

@@ -109,6 +109,23 @@ def test_two_units() -> None:
     assert second.endswith("0/15360 (0%)  ")
 
 
+@pytest.mark.parametrize(
+    ("unit", "total", "says"),
+    [
+        pytest.param(1024, 15, "GiB", id="GiB"),
+        pytest.param(1024, 140, "GiB", id="GiB of a large GPU"),
+        pytest.param(1, 15360, "MiB", id="MiB"),
+        pytest.param(256, 60, "256MiB", id="coarse"),
+        pytest.param(8, 17971, "8MiB", id="grown"),
+    ],
+)
+def test_unit(unit: int, total: int, says: str) -> None:
+    """In which unit a node counts is known, not guessed by how much it has."""
+    header = inspection.build_summary([node("a", unit=unit, totals={0: total})]).splitlines()[0]
+
+    assert header.endswith(f"GPU Memory({says})")
+
+
 def test_document() -> None:
     """Programs get the tier besides, and each pod."""
     mode = FractionMode(dialect=Dialect.HAMI, isolation=Isolation.MPS)
