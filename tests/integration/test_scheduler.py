@@ -115,15 +115,19 @@ async def test_whole_nodes(fractions: Fractions, replica: Replica) -> None:
         "metadata": {"name": "template", "labels": labels},
         "status": {"allocatable": {"nvidia.com/gpu": "20"}},
     }
+    large = {
+        "metadata": {"name": "large", "labels": labels},
+        "status": {"allocatable": {"nvidia.com/gpu": "1k"}},
+    }
     units = {"aliyun.com/gpu-mem": "30", "aliyun.com/gpu-count": "2"}
     ack = {"metadata": {"name": "ack"}, "status": {"allocatable": units}}
     plain = {"metadata": {"name": "plain"}, "status": {"allocatable": {"nvidia.com/gpu": "2"}}}
     known = {"metadata": {"name": "n1"}}
 
-    body = {"Pod": asked, "Nodes": {"items": [template, ack, plain, known]}}
+    body = {"Pod": asked, "Nodes": {"items": [template, large, ack, plain, known]}}
     _, answer = await replica.ask("POST", "/filter", body)
 
-    assert answer["Nodes"]["items"] == [template]
+    assert answer["Nodes"]["items"] == [template, large]
     assert answer["FailedNodes"] == {"n1": "2/2 CardInsufficientMemory"}
     assert answer["FailedAndUnresolvableNodes"] == {"ack": "DialectMismatch", "plain": "NodeUnknown"}
     assert sorted(replica.books.nodes) == ["n1", "n2"]

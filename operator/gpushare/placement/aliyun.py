@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from gpushare import names
+from gpushare.domain.amounts import AmountError, parse_whole
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import Problem
-from gpushare.placement.amounts import AmountError, parse_whole
 from gpushare.placement.reading import ContainerReader, Findings
 from gpushare.placement.settings import RequestSettings
 from gpushare.placement.shapes import WHOLE, ContainerRequest

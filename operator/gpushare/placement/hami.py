@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpushare.placement.amounts import MOST
+from gpushare.domain.amounts import MOST
 from gpushare.placement.reading import ContainerReader
 from gpushare.placement.settings import RequestSettings
 from gpushare.placement.shapes import WHOLE, ContainerRequest

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from gpushare.domain.amounts import AmountError, parse_whole
 from gpushare.domain.manifests import Manifest
-from gpushare.placement.amounts import AmountError, parse_whole
 from gpushare.placement.settings import RequestSettings
 
 _PREFIX: Final = "limits."

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpushare.domain.amounts import AmountError, parse_whole
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import Problem
-from gpushare.placement.amounts import AmountError, parse_whole
 from gpushare.placement.shapes import Kind, kinds_of
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpushare import names
+from gpushare.domain.amounts import read_count
 from gpushare.domain.conditions import Condition
 from gpushare.domain.fractions import Dialect, FractionMode
 from gpushare.domain.gpunode import AGENT_READY, GPUNode, GPUNodeStatus
@@ -23,9 +24,9 @@ def read_node(node: Manifest, settings: RequestSettings) -> NodeState | None:
     """The node as a first pod will find it; None where nothing says that it serves fractions."""
     metadata, capacity = node["metadata"], (node.get("status") or {}).get("allocatable") or {}
     labels: Mapping[str, str] = metadata.get("labels") or {}
-    units, gpus = _number(capacity, settings.aliyun_memory), _number(capacity, names.RESOURCE_ALIYUN_COUNT)
-    slots, count = _number(capacity, settings.count), _number(labels, names.LABEL_GPU_COUNT)
-    memory = _number(labels, names.LABEL_GPU_MEMORY)
+    units, gpus = (read_count(capacity.get(name, 0)) for name in (settings.aliyun_memory, names.RESOURCE_ALIYUN_COUNT))
+    slots = read_count(capacity.get(settings.count, 0))
+    count, memory = (read_count(labels.get(name, 0)) for name in (names.LABEL_GPU_COUNT, names.LABEL_GPU_MEMORY))
     if units and gpus:
         # Without a unit nobody can tell how large it is; a GiB is what it is unless an administrator has said otherwise.
         mode = FractionMode(dialect=Dialect.ALIYUN)
@@ -42,8 +43,3 @@ def read_node(node: Manifest, settings: RequestSettings) -> NodeState | None:
     devices = tuple({**device, "index": index, "uuid": f"{metadata['name']}-{index}"} for index in range(count))
     status = GPUNodeStatus(fractions=mode, devices=devices, conditions=(_READY,))
     return NodeState.of(GPUNode(name=metadata["name"], status=status), metadata.get("annotations") or {}, {})
-
-
-def _number(amounts: Mapping[str, str], name: str) -> int:
-    text = str(amounts.get(name, ""))
-    return int(text) if text.isdecimal() else 0

@@ -44,6 +44,17 @@ GREEDY = decision("uid-a", {"main": (grant(0), grant(1))}).to_annotation()
 ALIYUN = decision("uid-a", {"main": (units(1),)}, dialect=Dialect.ALIYUN).to_annotation()
 
 
+def test_as_the_api_server_writes_amounts() -> None:
+    """It makes `3k` of 3000."""
+    manifest = bound("a", {"main": (units(3000),)}, dialect=Dialect.ALIYUN)
+    manifest["spec"]["containers"][0]["resources"]["limits"] = {"aliyun.com/gpu-mem": "3k"}
+
+    pod = read_pod(manifest, Dialect.ALIYUN)
+
+    assert pod is not None
+    assert (pod.asks, pod.fault) == ({"main": 3000}, "")
+
+
 @pytest.mark.parametrize(
     ("annotation", "fault"),
     [

@@ -44,6 +44,19 @@ def test_node() -> None:
     assert not reading.node_of(manifest("Node")).discovered
 
 
+def test_amounts() -> None:
+    """What device plugins offer, as the API server writes it: it makes `1k` of 1000."""
+    status = {
+        "capacity": {"cpu": "8", "nvidia.com/gpu": "1k", "x.dev/odd": "1500m"},
+        "allocatable": {"cpu": "7900m", "nvidia.com/gpu": "999"},
+    }
+
+    assert reading.node_of(manifest("Node", status=status)).resources == {
+        "nvidia.com/gpu": (1000, 999),
+        "x.dev/odd": (0, 0),
+    }
+
+
 def test_heartbeat_is_no_change() -> None:
     """A node whose version and status move is the same node to a plan."""
     assert reading.node_of(node_with()) == reading.node_of(node_with(version="2", heartbeat="b"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gpushare import names
+from gpushare.domain.amounts import read_count
 from gpushare.domain.fractions import Decision, Dialect, Grant
 from gpushare.domain.manifests import Manifest
 from gpushare.sharing.fractions import REQUESTED
@@ -90,10 +91,9 @@ def _read_decision(text: str, uid: str, dialect: Dialect, asks: Mapping[str, int
 
 def _asks(spec: Mapping[str, Any], resource: str) -> Iterator[tuple[str, int]]:
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        amount = ((container.get("resources") or {}).get("limits") or {}).get(resource, "0")
-        # The API server lets only whole numbers of it through.
-        if str(amount).isdecimal() and int(amount):
-            yield container["name"], int(amount)
+        amount = read_count(((container.get("resources") or {}).get("limits") or {}).get(resource, "0"))
+        if amount:
+            yield container["name"], amount
 
 
 def _is_sidecar(container: Mapping[str, Any]) -> bool:

@@ -1,4 +1,7 @@
-"""Amounts of resources in pods, which count things and so are whole numbers. Read by both dialects and by quotas."""
+"""Amounts of resources that count things, and so are whole numbers. Read in pods, quotas and Nodes.
+
+The API server writes them as short as it can: 3000 comes back from it as `3k`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class AmountError(ValueError):
 
 
 def parse_whole(text: object, unit: str = "") -> int:
-    """Reads an amount as the API server may write it: 3000 comes back from it as `3k`.
+    """Reads an amount as people or the API server write it.
 
     Raises:
         AmountError: no number, negative, not whole, or larger than anything that there is.
@@ -43,3 +46,11 @@ def parse_whole(text: object, unit: str = "") -> int:
     if number != number.to_integral_value():
         raise AmountError(f"{written} is not whole; write a whole number")
     return int(number)
+
+
+def read_count(text: object) -> int:
+    """The same of what a program wrote; 0 for anything else."""
+    try:
+        return parse_whole(text)
+    except AmountError:
+        return 0
