@@ -115,7 +115,9 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
             temporary.rename(self.socket)
         except (RuntimeError, OSError) as error:
             server.stop(None)
-            raise KubeletError(f"cannot listen on {self.socket}: {error}") from error
+            # Without the temporary name, which makes each try another piece of news.
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise KubeletError(f"cannot listen on {self.socket}: {reason}") from error
         self._grpc = server
         self._own = sockets.identify(self.socket)
         try:
@@ -159,6 +161,10 @@ class PluginServer(deviceplugin_pb2_grpc.DevicePluginServicer):
             raise KubeletError(
                 f"{self.socket} has {length} bytes; a socket's path has {sockets.MAX_PATH_BYTES} at most"
             )
+        try:
+            sockets.check_bindable(self.socket)
+        except OSError as error:
+            raise KubeletError(f"cannot listen on {self.socket}: {error.strerror}") from error
 
     def _dial(self) -> None:
         with channels.connect(self.socket) as channel:

@@ -118,6 +118,14 @@ def temporary_name(path: Path) -> Path:
     return path.with_name(f".{secrets.token_hex(4)}")
 
 
+def check_bindable(path: Path) -> None:
+    """Whether a socket can be made beside `path`. Raises OSError where not, such as on a disk that has become read-only."""
+    temporary = temporary_name(path)
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.bind(str(temporary))
+    temporary.unlink()
+
+
 def unlink_own(path: Path, own: SocketId | None) -> None:
     """Removes the socket at a path if it is still one's own; an agent that follows this one may have put its own there."""
     if own is not None and own.is_same_file(identify(path)):

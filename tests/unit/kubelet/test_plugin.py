@@ -12,6 +12,7 @@ import pytest
 
 from gpushare.domain.pools import Pool
 from gpushare.errors import GpuShareError, KubeletError
+from gpushare.kubelet import sockets
 from gpushare.kubelet.plugin import PluginServer, endpoint_of
 from gpushare.kubelet.server import PluginClient
 from gpushare.kubelet.values import CallFailed, Device, PluginOptions, PreferenceRequest
@@ -217,6 +218,17 @@ def test_place_taken_by_a_directory(directory: Path) -> None:
     (directory / "nvidia-gpu.sock").mkdir()
     server = PluginServer(directory, pool_of(), PlainAnswers(), logging.getLogger("test"))
 
-    with pytest.raises(KubeletError, match="cannot listen on"):
+    with pytest.raises(KubeletError, match=r"cannot listen on .*nvidia-gpu\.sock: Is a directory$"):
+        server.serve()
+    assert not server.owns_socket
+    assert [path.name for path in directory.iterdir()] == ["nvidia-gpu.sock"]
+
+
+def test_place_for_no_socket(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each try says the same, in the kernel's words rather than gRPC's."""
+    monkeypatch.setattr(sockets, "temporary_name", lambda path: path.with_name("none") / "x")
+    server = PluginServer(directory, pool_of(), PlainAnswers(), logging.getLogger("test"))
+
+    with pytest.raises(KubeletError, match=r"cannot listen on .*nvidia-gpu\.sock: No such file or directory$"):
         server.serve()
     assert not server.owns_socket
