@@ -119,7 +119,8 @@ class RealNvml:
         """Versions; that of CUDA is missing where the driver does not tell it."""
         with _asking("the driver does not tell its version"):
             version = _text(pynvml.nvmlSystemGetDriverVersion)
-        number = _optional(pynvml.nvmlSystemGetCudaDriverVersion_v2, default=None)
+        # Whatever fails: it is for labels and people, and no GPU is less of one without.
+        number = _optional(pynvml.nvmlSystemGetCudaDriverVersion_v2, default=None, whatever=True)
         # NVML packs the version as 12040 for 12.4.
         cuda = (number // 1000, number % 1000 // 10) if number else None
         return Driver(version=version, cuda_version=cuda)
@@ -262,7 +263,7 @@ def _bus_id(pci: Any) -> str:
 
 
 def _clique(handle: Any) -> str | None:
-    # Whatever fails: it is for a label only, and no GPU is less of one without.
+    # Whatever fails: it is for a label only.
     info = pynvml.c_nvmlGpuFabricInfoV_t()
     function = pynvml.nvmlDeviceGetGpuFabricInfoV
     if _optional(function, handle, ctypes.byref(info), default=None, whatever=True) is None:

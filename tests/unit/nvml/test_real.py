@@ -146,6 +146,14 @@ def test_cuda_version_unknown(tmp_path: Path) -> None:
     assert driver == Driver(version="550.90.07", cuda_version=None)
 
 
+@pytest.mark.parametrize("code", [pynvml.NVML_ERROR_UNKNOWN, pynvml.NVML_ERROR_NO_PERMISSION])
+def test_cuda_version_that_cannot_be_asked(nvml: RealNvml, stub: Stub, code: int) -> None:
+    """It is for labels: no node loses its GPUs for want of it."""
+    stub.tell(f"fail nvmlSystemGetCudaDriverVersion_v2 {code}")
+
+    assert nvml.driver() == Driver(version="550.90.07", cuda_version=None)
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
