@@ -34,10 +34,12 @@ def command(
     For a pod that waits, every GPU node says why it does not take it, by the scheduler's own rules and with its own figures.
     """
     from gpushare.cli import pictures  # late: it loads half of the scheduler
+    from gpushare.domain import manifests
     from gpushare.views import documents
 
     try:
-        explanation = _explain(pictures.read_picture(files, kubeconfig), *_read_name(names), namespace)
+        picture = pictures.read_picture(files, kubeconfig, manifests.RESOURCE_QUOTA)
+        explanation = _explain(picture, *_read_name(names), namespace)
     except UsageError as error:
         raise click.UsageError(str(error)) from error
     except GpuShareError as error:
@@ -87,7 +89,8 @@ def _explain_pod(picture: Picture, pod: Manifest) -> Explanation:
     state, placed = books.nodes.get(host), books.pods.get(uid)
     node = next((each for each in picture.gpu_nodes if each.name == host), None)
     request = read.request
-    fits = {name: fit(each, request) for name, each in books.nodes.items()} if request is not None else {}
+    room = picture.room(metadata["namespace"])
+    fits = {name: fit(each, request, room) for name, each in books.nodes.items()} if request is not None else {}
     return explain_pod(
         PodPicture(
             pod=pod,
@@ -100,6 +103,7 @@ def _explain_pod(picture: Picture, pod: Manifest) -> Explanation:
             parts=holders.list_parts_of(node, metadata["namespace"], metadata["name"]) if node is not None else (),
             is_confirmed=placed is not None and placed.stage is Stage.CONFIRMED,
             fits=fits,
+            idle=picture.idle,
             known_resources=picture.known_resources,
         )
     )

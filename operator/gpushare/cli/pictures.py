@@ -15,13 +15,16 @@ from gpushare.domain import manifests
 from gpushare.domain.gpunode import GPUNode
 from gpushare.domain.manifests import Kind, Manifest
 from gpushare.errors import UsageError
+from gpushare.placement.quotas import Quota
 from gpushare.placement.requests import read_request
 from gpushare.placement.settings import RequestSettings
 from gpushare.scheduler import pods
 from gpushare.scheduler.books import Books, Placed
 from gpushare.scheduler.flights import Flights
+from gpushare.scheduler.limits import Limits
 from gpushare.scheduler.pods import SeenPod
 from gpushare.scheduler.settings import resources_of
+from gpushare.sharing.fractions import REQUESTED
 
 _KINDS: Final = (manifests.NODE, manifests.GPU_NODE, manifests.POD)
 _ENDED: Final = ("Succeeded", "Failed")
@@ -65,6 +68,23 @@ class Picture:
         offered = {resource.name for node in self.gpu_nodes for resource in node.status.resources}
         return resources_of(RequestSettings()) | {names.RESOURCE_ALIYUN_COUNT} | offered | shown
 
+    @cached_property
+    def idle(self) -> frozenset[str]:
+        """Nodes that serve fractions and offer none, as those that lack what is to isolate them."""
+        return frozenset(
+            node.name
+            for node in self.gpu_nodes
+            for resource in node.status.resources
+            if (mode := node.status.fractions) and resource.name == REQUESTED[mode.dialect] and not resource.total
+        )
+
+    def room(self, namespace: str) -> Quota:
+        """What is left of the quota of a namespace, where quotas were read."""
+        limits = Limits(RequestSettings(), self.books.charges)
+        for quota in self.of(manifests.RESOURCE_QUOTA):
+            limits.see(quota, False)
+        return limits.room(namespace)
+
     def pod(self, uid: str) -> Manifest | None:
         """One pod by its uid."""
         return next((pod for pod in self.of(manifests.POD) if pod["metadata"].get("uid") == uid), None)
@@ -77,8 +97,8 @@ class Picture:
         return sum(each.gpus * (each.units or each.memory_mib // unit_mib) for each in asked)
 
 
-def read_picture(files: Iterable[str], kubeconfig: Path | None) -> Picture:
-    """Reads files, or a cluster where none is given.
+def read_picture(files: Iterable[str], kubeconfig: Path | None, *more: Kind) -> Picture:
+    """Reads files, or a cluster where none is given: nodes and pods, and objects of more kinds.
 
     Raises:
         UsageError: a file or the kubeconfig cannot be used.
@@ -87,7 +107,7 @@ def read_picture(files: Iterable[str], kubeconfig: Path | None) -> Picture:
     given = tuple(files)
     if given:
         return Picture(tuple(_completed(manifest) for file in given for manifest in texts.read_manifests(file)))
-    return Picture(asyncio.run(clusters.read_objects(kubeconfig, ((kind, "") for kind in _KINDS), "")))
+    return Picture(asyncio.run(clusters.read_objects(kubeconfig, ((kind, "") for kind in (*_KINDS, *more)), "")))
 
 
 def _completed(manifest: Manifest) -> Manifest:

@@ -46,6 +46,9 @@ _REASONS: Final[Mapping[ConfigReason, str]] = {
 }
 
 
+_ENDED: Final = ("Succeeded", "Failed")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """What there is to say, as pairs of a word and a text; then about nodes one by one."""
@@ -65,7 +68,7 @@ class Explanation:
         """For people."""
         parts = [self.subject, build_blocks(self.facts)]
         if self.nodes:
-            parts.append(build_table(["NODE", "TAKES IT NOW?"], sorted(self.nodes.items())))
+            parts.append(build_table(["NODE", "GPUS FOR IT NOW?"], sorted(self.nodes.items())))
         return "\n\n".join(parts)
 
 
@@ -84,7 +87,9 @@ class PodPicture:
     """What it has by the agent's word, in the caller's words; for pods that fractions are not counted for."""
     is_confirmed: bool = False
     fits: Mapping[str, Fit] = field(default_factory=dict)
-    """By node: whether it would take the pod now."""
+    """By node: whether it has GPUs for the pod now."""
+    idle: Collection[str] = ()
+    """Nodes that offer nothing of what pods like it ask for, whatever is free there."""
     known_resources: Collection[str]
     """Those that somebody in the cluster serves or counts."""
 
@@ -93,12 +98,14 @@ def explain_pod(picture: PodPicture) -> Explanation:
     """Why it is where it is, or why it is nowhere."""
     metadata, status = picture.pod["metadata"], picture.pod.get("status") or {}
     facts = [("phase", str(status.get("phase", "unknown"))), *_asked(picture)]
-    if picture.pod["spec"].get("nodeName"):
+    nodes: Mapping[str, str] = {}
+    if status.get("phase") in _ENDED:
+        facts += _ended(picture.pod)
+    elif picture.pod["spec"].get("nodeName"):
         facts += _placed(picture)
-        nodes: Mapping[str, str] = {}
     else:
         facts += _waiting(picture)
-        nodes = {name: _verdict(fit) for name, fit in picture.fits.items()}
+        nodes = {name: _verdict(name, fit, picture.idle) for name, fit in picture.fits.items()}
     return Explanation(subject=f"pod {metadata['namespace']}/{metadata['name']}", facts=tuple(facts), nodes=nodes)
 
 
@@ -182,6 +189,15 @@ def _amounts(container: ContainerRequest, request: PodRequest) -> str:
     return f"{number} {memory}{compute}, in the dialect {request.dialect.value}"
 
 
+def _ended(pod: Manifest) -> Iterator[tuple[str, str]]:
+    status = pod["status"]
+    if node := pod["spec"].get("nodeName"):
+        yield "node", str(node)
+    if status.get("reason"):
+        yield "why it ended", f"{status['reason']}: {status.get('message', '')}"
+    yield "has", "nothing any more: it has ended"
+
+
 def _placed(picture: PodPicture) -> Iterator[tuple[str, str]]:
     yield "node", str(picture.pod["spec"]["nodeName"])
     node, request = picture.node, picture.read.request
@@ -221,9 +237,9 @@ def _waiting(picture: PodPicture) -> Iterator[tuple[str, str]]:
         yield "why it waits", f"{said.get('reason', '')}: {said.get('message', '')}"
 
 
-def _verdict(fit: Fit) -> str:
+def _verdict(node: str, fit: Fit, idle: Collection[str]) -> str:
     if fit.containers is not None:
-        return "yes"
+        return f"the node offers none: `gpushare explain node/{node}` says why" if node in idle else "yes"
     return "; ".join(map(explain, fit.reasons)) or "no"
 
 

@@ -187,6 +187,57 @@ def test_explain(cluster: str, capsys: pytest.CaptureFixture[str], name: str, sa
 
 
 @pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        pytest.param({"phase": "Succeeded"}, "node ack has nothing any more: it has ended", id="done"),
+        pytest.param(
+            {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "Allocate failed"},
+            "node ack why it ended UnexpectedAdmissionError: Allocate failed has nothing any more",
+            id="refused",
+        ),
+    ],
+)
+def test_explain_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str], status: dict[str, Any], says: str) -> None:
+    """A pod that has ended holds nothing, whoever has placed it."""
+    ended = bound("done", "ack", Grant("GPU-ack-0", 4096, 0, 4), **{"aliyun.com/gpu-mem": 4}) | {"status": status}
+
+    assert says in explained(tmp_path, capsys, "done", node("ack"), gpu_node("ack", mode=ALIYUN), ended)
+
+
+def test_explain_quota(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is left of the quota of the namespace counts, as for the scheduler."""
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {"limits.nvidia.com/gpumem": "4000"}},
+    }
+    part = bound("part", "hami", Grant("GPU-hami-0", 3000, 0), dialect=Dialect.HAMI, **{"nvidia.com/gpumem": 3000})
+    more = waiting("more", **{"nvidia.com/gpu": 1, "nvidia.com/gpumem": 2000})
+
+    text = explained(tmp_path, capsys, "more", node("hami"), gpu_node("hami", mode=HAMI), part, more, quota)
+
+    assert "hami 2 of 2 GPUs: the quota of the namespace is used up" in text
+
+
+def test_explain_a_node_that_offers_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As one without the library that is to isolate: its GPUs are free, and nobody gets them."""
+    silent = gpu_node("hami", mode=HAMI)
+    silent["status"]["resources"] = [{"name": "nvidia.com/gpu", "strategy": "none", "total": 0, "healthy": 0}]
+
+    text = explained(tmp_path, capsys, "small", node("hami"), silent, waiting("small", **{"nvidia.com/gpumem": 1}))
+
+    assert "hami the node offers none: `gpushare explain node/hami` says why" in text
+
+
+def explained(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, *objects: dict[str, Any]) -> str:
+    """What `explain` says of a pod, in one line."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    return " ".join(run(capsys, "explain", name, "-f", str(path)).split())
+
+
+@pytest.mark.parametrize(
     ("words", "says"),
     [
         pytest.param(("deploy/x",), "pods and nodes can be explained", id="another kind"),
