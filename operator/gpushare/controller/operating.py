@@ -11,7 +11,7 @@ import contextlib
 import logging
 import threading
 import time
-from asyncio.trsock import TransportSocket
+import weakref
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from http import HTTPStatus
 from typing import Any, cast
@@ -29,9 +29,6 @@ from gpushare.serving import closing
 
 _STARTED_SECONDS = 60.0
 """Whoever ran for that long had started well; the next pause is short again."""
-_GOODBYE_SECONDS = 5.0
-"""How long the API server has to say goodbye, too."""
-_LOOK_SECONDS = 0.01
 _TURN_SECONDS = 5.0
 _PATIENCE_SECONDS = 3.0
 """How long a task of kopf that was cancelled may take to end; longer than kopf lets its workers finish."""
@@ -123,8 +120,8 @@ class Operating:
             await run_to_the_end(tasks, ignored=before)
         finally:
             turning.cancel()
-            # kopf does not wait until its TLS connections are closed, which takes an answer of the server.
-            await cast("_Loop", asyncio.get_running_loop()).hung_up()
+            # kopf does not wait until those of its watches are closed.
+            await cast("_Loop", asyncio.get_running_loop()).hang_up()
 
     def _see_leftover(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         # Of tasks that kopf leaves behind when it ends; what failed it has told already.
@@ -153,27 +150,23 @@ async def run_to_the_end(tasks: Collection[asyncio.Task[None]], *, ignored: Coll
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """Knows its connections, to wait for their end."""
+    """Knows its connections, to end them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._sockets: list[TransportSocket] = []
+        self._connections: weakref.WeakSet[asyncio.Transport] = weakref.WeakSet()
 
     async def create_connection(self, *args: Any, **named: Any) -> Any:
         """As ever."""
         transport, protocol = await super().create_connection(*args, **named)
-        self._sockets = [*self._open_sockets(), transport.get_extra_info("socket")]
+        self._connections.add(transport)
         return transport, protocol
 
-    async def hung_up(self) -> None:
-        """Waits until all connections are closed, but not for ever."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GOODBYE_SECONDS):
-                while self._open_sockets():  # noqa: ASYNC110 - nobody is told
-                    await asyncio.sleep(_LOOK_SECONDS)
-
-    def _open_sockets(self) -> list[TransportSocket]:
-        return [each for each in self._sockets if each.fileno() >= 0]
+    async def hang_up(self) -> None:
+        """Ends all connections without a goodbye, which over TLS would wait for that of the server."""
+        for transport in self._connections:
+            transport.abort()
+        await asyncio.sleep(0)  # in which their sockets are closed
 
 
 class _Life(threading.Thread):
