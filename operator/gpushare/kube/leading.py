@@ -20,6 +20,8 @@ from gpushare.kube.cluster import Cluster
 _DURATION_SECONDS = 12
 """How long a Lease counts that nobody renews: the longest gap after a crash."""
 _RENEW_SECONDS = 4.0
+_AGAIN_SECONDS = 1.0
+"""After a renewal that failed."""
 _GIVE_UP_SECONDS = 8.0
 """Without a renewal for so long the leader stops, well before somebody else may start."""
 _RELEASE_SECONDS = 3.0
@@ -57,6 +59,8 @@ class Lease:
         self._now = now
         self._seen: tuple[str, float] = ("", 0.0)
         """Version of somebody else's Lease, and when we first saw it by our own clock, since theirs may be wrong."""
+        self._renewed = 0.0
+        """When our last request for the Lease that was answered began: others may count from then on."""
         self._trouble: tuple[str, float] = ("", 0.0)
         """What was told last, and when; nothing once all is well."""
 
@@ -87,17 +91,14 @@ class Lease:
     async def hold(self) -> None:
         """Renews until somebody else leads, or until we could not renew for too long; then returns."""
         clock = asyncio.get_running_loop().time
-        renewed = clock()
-        while clock() - renewed < _GIVE_UP_SECONDS:
-            await asyncio.sleep(_RENEW_SECONDS if clock() - renewed < _RENEW_SECONDS else 1.0)
+        while (left := self._renewed + _GIVE_UP_SECONDS - clock()) > _AGAIN_SECONDS:
+            await asyncio.sleep(_RENEW_SECONDS if left > _GIVE_UP_SECONDS - _RENEW_SECONDS else _AGAIN_SECONDS)
             try:
-                async with asyncio.timeout(_RENEW_SECONDS):
+                async with asyncio.timeout_at(min(clock() + _RENEW_SECONDS, self._renewed + _GIVE_UP_SECONDS)):
                     if await self._look() != self._identity:
                         break
             except (GpuShareError, TimeoutError) as error:
                 self._complain("cannot renew the lease", error)
-            else:
-                renewed = clock()
         self._log.warning("no longer leading", extra={"lease": self._name})
 
     async def release(self) -> None:
@@ -117,7 +118,9 @@ class Lease:
             await self._cluster.replace({**lease, "spec": {**spec, "leaseDurationSeconds": 1}})
 
     async def _look(self) -> str:
+        began = asyncio.get_running_loop().time()
         self.holder = await self._try()
+        self._renewed = began
         self.looked.set()
         self._trouble = ("", 0.0)
         return self.holder

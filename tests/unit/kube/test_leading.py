@@ -117,6 +117,31 @@ async def test_server_away(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPat
     assert clock() - renewed < DURATION - 1
 
 
+async def test_server_hangs(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a server that takes requests and never answers make it lead for longer than it may."""
+    one, clock = lease(cluster, "one"), asyncio.get_running_loop().time
+    await one.acquire()
+    replace = cluster.replace
+
+    async def slow(manifest: Manifest) -> Manifest:
+        await replace(manifest)
+        renewals.append(clock())
+        await asyncio.sleep(3)
+        return manifest
+
+    async def hanging(_: object) -> None:
+        await asyncio.Event().wait()
+
+    renewals: list[float] = []
+    monkeypatch.setattr(cluster, "replace", slow)
+    holding = asyncio.create_task(one.hold())
+    await asyncio.sleep(8)
+    monkeypatch.setattr(cluster, "replace", hanging)
+    await holding
+
+    assert clock() - renewals[-1] <= DURATION - 4
+
+
 async def test_trouble_is_told_once(
     cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
