@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 
 from gpushare import names
 from gpushare.controller import admitting
@@ -21,6 +20,7 @@ from gpushare.controller.syncing import Syncing
 from gpushare.domain import manifests
 from gpushare.domain.manifests import Manifest
 from gpushare.errors import ClusterRefused, GpuShareError
+from gpushare.kube import clock
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.client import FullCluster
 from gpushare.kube.credentials import Credentials
@@ -57,7 +57,7 @@ class Controller:
         self._store = Store(settings)
         self._operating = Operating(credentials, settings, see=self._see, log=log)
         self._poster = EventPoster(
-            self._cluster, source=Source(names.MANAGER_CONTROLLER, names.CONTROLLER), now=_now, log=log
+            self._cluster, source=Source(names.MANAGER_CONTROLLER, names.CONTROLLER), now=clock.now, log=log
         )
         reconciler = Reconciler(
             self._cluster,
@@ -180,7 +180,3 @@ def render(component: Component) -> list[Manifest]:
 def _own_roles(namespace: str) -> list[Manifest]:
     """What is to be installed with the controller, whose image does not matter here."""
     return templates.render("controller", {"namespace": namespace, "image": ""})
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
