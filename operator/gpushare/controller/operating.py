@@ -1,4 +1,4 @@
-"""Running kopf beside everything else: in a thread and an event loop of its own, and again when it ends. Called by `app`.
+"""Running kopf beside everything else: in a thread and an event loop of its own, and again when it ends. Run by `running`.
 
 Apart, because kopf takes the loop that it runs in for its own: when it ends it cancels every task that was started after
 it, and it sets the process's signal handlers. In the sandbox, that would be everybody's tasks and the terminal's Ctrl-C.
