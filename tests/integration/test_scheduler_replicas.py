@@ -108,7 +108,7 @@ async def test_a_leader_that_is_gone(fractions: Fractions) -> None:
         status, answer = await follower.ask("POST", "/bind", {})
 
         assert status == 200
-        assert "127.0.0.1:1" in answer["Error"]
+        assert "the replica of gpushare scheduler that decides, 127.0.0.1:1, does not answer" in answer["Error"]
 
 
 async def test_nobody_leads(fractions: Fractions) -> None:

@@ -44,7 +44,11 @@ class Forwarder:
                 code = await connection.request(request.method, request.path, headers, request.body)
                 return Response(status=code, body=await connection.body(), content_type=JSON)
         except (OSError, ValueError, h11.RemoteProtocolError) as error:
-            raise Unreachable(f"{leader}: {str(error) or type(error).__name__}") from error
+            reason = str(error) or type(error).__name__
+            raise Unreachable(
+                f"the replica of gpushare scheduler that decides, {leader}, does not answer; it is tried again, and "
+                f"another one takes over within seconds ({reason})"
+            ) from error
 
     async def close(self) -> None:
         """Ends all connections."""
