@@ -210,6 +210,7 @@ class DeviceWatch:
         """Makes room for listening anew: as long as one of them is off the bus, nothing is heard of the others."""
         if not await self._in_thread(lambda: any(self._is_lost(gpu.index) for gpu in self._readable)):
             raise error
+        self._log.warning("GPU is lost: listening to the others anew", extra={"reason": str(error)})
         self._listened.clear()
         await self._in_thread(self._nvml.stop)
         await asyncio.sleep(WAIT_SECONDS)

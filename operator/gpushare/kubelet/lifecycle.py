@@ -188,6 +188,8 @@ class Lifecycle:
             self.server.counts.count_registration(self.server.resource, succeeded=False)
             raise
         self.server.counts.count_registration(self.server.resource, succeeded=True)
+        # Each time: a kubelet that has restarted, or lost the plugin, is what people look for.
+        self._log.info("registered with the kubelet", extra={"resource": self.server.resource})
         # The identity from before the call: where the kubelet restarted meanwhile, the next look sees another one.
         self._registered_with = kubelet
         self._followed_at = self._now()
@@ -200,11 +202,9 @@ class Lifecycle:
             return
         self.standing = standing
         self.tried.set()
-        resource = {"resource": self.server.resource}
-        if standing.registered:
-            self._log.info("registered with the kubelet", extra=resource)
-        else:
-            self._log.warning("not registered with the kubelet", extra={**resource, "reason": standing.message})
+        if not standing.registered:
+            extra = {"resource": self.server.resource, "reason": standing.message}
+            self._log.warning("not registered with the kubelet", extra=extra)
         self._on_change()
 
     def _now(self) -> float:

@@ -76,6 +76,24 @@ async def test_kubelet_restarts(kubelet: Kubelet, server: PluginServer, executor
         await kubelet.until(lambda: kubelet.total(GPU) == 2)
 
 
+async def test_each_registration_is_logged(
+    kubelet: Kubelet, server: PluginServer, executor: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also that with a kubelet which has restarted, though nothing was wrong in between."""
+    caplog.set_level(logging.INFO)
+
+    async def until_logged(times: int) -> None:
+        async with asyncio.timeout(60):
+            while caplog.messages.count("registered with the kubelet") < times:  # noqa: ASYNC110 - a log has no event
+                await asyncio.sleep(0.02)
+
+    kubelet.start()
+    async with living(server, kubelet.socket, executor):
+        await until_logged(1)
+        await asyncio.to_thread(kubelet.restart)
+        await until_logged(2)
+
+
 async def test_own_socket_deleted(kubelet: Kubelet, server: PluginServer, executor: ThreadPoolExecutor) -> None:
     """Somebody's cleaning of the directory does not make the node lose its GPUs; the old stream ends first."""
     kubelet.start()
