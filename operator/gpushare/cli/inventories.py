@@ -32,7 +32,11 @@ def read_inventory(file: Path | None, node: str) -> Inventory:
     for problem in (*inventory.problems, *inventory.link_problems):
         click.echo(f"warning: {problem}", err=True)
     if not inventory.gpus:
-        raise click.ClickException("there is no GPU; describe a node in a file and give it with --file")
+        raise click.ClickException(
+            f"{file}: there is no GPU in it"
+            if file
+            else "there is no GPU; describe a node in a file and give it with --file"
+        )
     return inventory
 
 

@@ -68,7 +68,8 @@ def command(
     try:
         return asyncio.run(_run(options, tour=tour, stay=stay))
     except ConfigurationError as error:
-        raise click.ClickException("\n".join(f"{scenario}: {problem}" for problem in error.problems)) from error
+        place = f"{scenario}: " if scenario is not None else ""
+        raise click.ClickException("\n".join(f"{place}{problem}" for problem in error.problems)) from error
     except (GpuShareError, OSError) as error:
         is_taken = port and isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         raise click.ClickException(

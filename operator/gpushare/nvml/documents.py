@@ -56,6 +56,8 @@ def _node_of(data: Any, name: str) -> tuple[Mapping[str, Any], str]:
     ]
     if not found:
         raise _refusal("nodes", f'none is called "{name}"' if name else "none has GPUs")
+    if not found[0][0].get("gpus"):
+        raise _refusal(found[0][1].rstrip("."), f'"{name}" has no GPUs')
     return found[0]
 
 

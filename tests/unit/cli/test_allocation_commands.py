@@ -158,3 +158,12 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
     expected = "Error: the NVIDIA driver cannot be used; describe a node in a file and give it with --file\n"
     assert typed("topology") == (1, expected)
+
+
+def test_description_without_gpus(tmp_path: Path) -> None:
+    """Who has given a file is not told to give one."""
+    (tmp_path / "none.yaml").write_text("gpus: []\n")
+
+    code, said = typed("topology", "-f", str(tmp_path / "none.yaml"))
+
+    assert (code, said) == (1, f"Error: {tmp_path}/none.yaml: there is no GPU in it\n")

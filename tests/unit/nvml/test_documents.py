@@ -63,6 +63,7 @@ def test_saved() -> None:
         pytest.param("gpus: []", "n1", 'line 1: has no nodes, so none is called "n1"', id="no nodes"),
         pytest.param(SCENARIO, "gpu03", 'nodes (line 2): none is called "gpu03"', id="no such node"),
         pytest.param("nodes: [{name: a}]", "", "nodes (line 1): none has GPUs", id="no GPUs"),
+        pytest.param("nodes: [{name: a}]", "a", 'nodes[0] (line 1): "a" has no GPUs', id="a node without GPUs"),
         pytest.param(
             "nodes:\n- {name: a}\n- name: b\n  gpus:\n  - {model: T5}",
             "",
