@@ -154,3 +154,5 @@ def _beyond_discovery(inventory: Inventory, config: SharingConfig | None) -> Ite
         yield "MPS is configured, and MIG is on: MPS does not share MIG devices"
     if inventory.gpus and not labels.is_version(inventory.driver_version):
         yield f'the driver\'s version "{inventory.driver_version}" is not of the form 550.90.07'
+    if inventory.gpus and inventory.cuda_version is None:
+        yield "the driver does not tell which version of CUDA it supports"

@@ -9,6 +9,7 @@ import pytest
 from gpushare.host.files import HostFiles
 from gpushare.labelling.options import parse
 from gpushare.labelling.reading import Reader, Reading
+from gpushare.nvml.port import Driver
 from gpushare.nvml.simulated import SimulatedNvml
 from support.described_nodes import build_machine, build_nvml
 
@@ -109,6 +110,17 @@ def test_a_driver_version_of_another_form(tmp_path: Path) -> None:
     reading = Node(tmp_path, T4S.replace("550.90.07", "550.90-beta")).read("")
 
     assert reading.failures == ('the driver\'s version "550.90-beta" is not of the form 550.90.07',)
+
+
+def test_a_driver_that_does_not_tell_its_cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As GPU feature discovery fails for it; all else can be told."""
+    node = Node(tmp_path, T4S)
+    monkeypatch.setattr(node.nvml, "driver", lambda: Driver(version="550.90.07"))
+
+    reading = node.read("")
+
+    assert reading.failures == ("the driver does not tell which version of CUDA it supports",)
+    assert value(reading, COUNT) == "2"
     assert value(reading, COUNT) == "2"
 
 
