@@ -108,10 +108,57 @@ async def test_log_of_a_pod_without_node(api: EmbeddedApi) -> None:
     assert await api.call("GET", f"{PODS}/p/log") == (200, b"")
 
 
-@pytest.mark.parametrize("name", ["exec", "attach", "portforward"])
-async def test_not_served(api: EmbeddedApi, name: str) -> None:
-    """What needs a connection into a pod is refused."""
+@pytest.mark.parametrize(
+    ("door", "instead"),
+    [
+        pytest.param("exec?command=ls", "kubectl logs -n default p -c c", id="exec"),
+        pytest.param("attach", "kubectl logs -n default p -c c", id="attach"),
+        pytest.param("portforward", "kubectl logs -n default p", id="port-forward"),
+    ],
+)
+async def test_not_served(api: EmbeddedApi, door: str, instead: str) -> None:
+    """What needs a connection into a pod is refused, with what to type instead; first of all as any server does."""
     await run(api, "c")
-    code, status = await api.call("POST", f"{PODS}/p/{name}")
+    code, status = await api.call("POST", f"{PODS}/p/{door}")
+    assert (code, status["message"]) == (400, "pod p does not have a host assigned")
+
+    await api.call("POST", f"{PODS}/p/binding", {"target": {"name": "n"}})
+    code, status = await api.call("POST", f"{PODS}/p/{door}")
     assert code == 501
-    assert status["message"] == f"this server does not serve {name}"
+    assert status["message"].endswith(f"what a container was given, and prints, is in `{instead}`")
+
+
+async def test_exec_into_no_container(api: EmbeddedApi) -> None:
+    """A wrong name is told before anything else."""
+    await run(api, "c")
+    code, status = await api.call("POST", f"{PODS}/p/exec?container=x")
+    assert (code, status["message"]) == (400, "container x is not valid for pod p")
+
+
+async def test_log_of_a_node_that_is_gone(api: EmbeddedApi) -> None:
+    """In a real server's words, which takes the node for a pod."""
+    await run(api, "c")
+    await api.call("POST", f"{PODS}/p/binding", {"target": {"name": "gone"}})
+    code, status = await api.call("GET", f"{PODS}/p/log")
+    assert (code, status["message"]) == (404, 'pods "gone" not found')
+
+
+@pytest.mark.parametrize(
+    ("door", "body", "code", "message"),
+    [
+        pytest.param("binding", {"target": {}}, 500, "target.name: Required value", id="no node"),
+        pytest.param(
+            "binding", {"target": {"kind": "Pod", "name": "n"}}, 500, 'values: "Node", "<empty>"', id="no kind of node"
+        ),
+        pytest.param("binding", {"metadata": {"name": "q"}}, 400, "name in Binding object", id="another pod's binding"),
+        pytest.param(
+            "eviction", {"metadata": {"name": "q"}}, 400, "name in Eviction object", id="another pod's eviction"
+        ),
+    ],
+)
+async def test_refused(api: EmbeddedApi, door: str, body: dict, code: int, message: str) -> None:
+    """The pod stays where it is."""
+    await run(api, "c")
+    found, status = await api.call("POST", f"{PODS}/p/{door}", body)
+    assert (found, message in status["message"]) == (code, True)
+    assert "nodeName" not in (await api.get(f"{PODS}/p"))["spec"]

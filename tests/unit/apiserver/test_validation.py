@@ -212,6 +212,11 @@ def limited(limit: str, request: str) -> dict[str, Any]:
             id="toleration",
         ),
         pytest.param(
+            {"tolerations": [{"key": "nvidia.com/gpu", "operator": "exists"}]},
+            ['spec.tolerations[0].operator: Unsupported value: "exists": supported values: "Equal", "Exists"'],
+            id="toleration by an unknown operator",
+        ),
+        pytest.param(
             {"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]},
             ["spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type"],
             id="two volumes in one",

@@ -218,3 +218,16 @@ async def test_doors(api: EmbeddedApi, method: str, path: str, code: int) -> Non
     await api.create(MAPS, {"metadata": {"name": "a"}})
     assert (await api.call(method, path, {"metadata": {"name": "a"}} if method[0] == "P" else None))[0] == code
     assert (await api.call("GET", f"{MAPS}/a"))[0] == 200
+
+
+async def test_unknown_runtime_class(api: EmbeddedApi) -> None:
+    """A pod with a handler that no node was told of is not created; with one that there is, it is."""
+    pods = "/api/v1/namespaces/default/pods"
+    spec = {"runtimeClassName": "nvidia", "containers": [{"name": "c", "image": "i"}]}
+    code, status = await api.call("POST", pods, {"metadata": {"name": "p"}, "spec": spec})
+    assert (code, status["message"]) == (
+        403, 'pods "p" is forbidden: pod rejected: RuntimeClass "nvidia" not found',
+    )  # fmt: skip
+
+    await api.create("/apis/node.k8s.io/v1/runtimeclasses", {"metadata": {"name": "nvidia"}, "handler": "nvidia"})
+    await api.create(pods, {"metadata": {"name": "p"}, "spec": spec})

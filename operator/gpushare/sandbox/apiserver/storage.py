@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import statuses
@@ -126,7 +126,7 @@ class Store:
     def objects(self, key: Key, namespace: str | None = None) -> list[Record]:
         """All objects of a kind as they are now, ordered by namespace and name; None means all namespaces."""
         objects = self._objects[key]
-        return [objects[at] for at in sorted(objects) if namespace is None or at[0] == namespace]
+        return [objects[at] for at in sorted(objects if namespace is None else _within(objects, namespace))]
 
     def put(self, key: Key, obj: Manifest) -> Record:
         """Stores a new object, or a new state of one, which the caller does not touch any more."""
@@ -166,7 +166,7 @@ class Store:
                 del objects[at]
             else:
                 objects[at] = event.previous
-        return [objects[at] for at in sorted(objects) if namespace is None or at[0] == namespace]
+        return [objects[at] for at in sorted(objects if namespace is None else _within(objects, namespace))]
 
     def subscribe(self, key: Key, wants: Callable[[Event], bool]) -> Subscription:
         """Follows those changes of a kind that `wants`. The caller gives the subscription back to `unsubscribe`."""
@@ -206,3 +206,8 @@ class Store:
                 break
             newer.append(event)
         return reversed(newer)
+
+
+def _within(places: Iterable[tuple[str, str]], namespace: str) -> Iterator[tuple[str, str]]:
+    # Before they are sorted: a namespace has few of all pods.
+    return (at for at in places if at[0] == namespace)

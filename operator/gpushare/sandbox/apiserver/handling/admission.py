@@ -25,6 +25,7 @@ SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """No vowels and nothing that looks like one, as in real generated names."""
 _EXTENSIONS = "admissionregistration.k8s.io"
 _PRIORITY_CLASSES: Key = ("scheduling.k8s.io", "priorityclasses")
+_RUNTIME_CLASSES: Key = ("node.k8s.io", "runtimeclasses")
 _SERVICE_ACCOUNTS: Key = ("", "serviceaccounts")
 
 
@@ -60,6 +61,10 @@ class Admission:
         if account != "default" and self.store.get(_SERVICE_ACCOUNTS, metadata["namespace"], account) is None:
             place = f"{metadata['namespace']}/{account}"
             why = f'error looking up service account {place}: serviceaccount "{account}" not found'
+            raise statuses.forbidden(resource, metadata["name"], why)
+        runtime = spec.get("runtimeClassName")
+        if runtime and self.store.get(_RUNTIME_CLASSES, "", runtime) is None:
+            why = f'pod rejected: RuntimeClass "{runtime}" not found'
             raise statuses.forbidden(resource, metadata["name"], why)
         found = self._priority_class(resource, pod)
         priority = {"priority": found["value"], "preemption": found["preemptionPolicy"]} if found else {}

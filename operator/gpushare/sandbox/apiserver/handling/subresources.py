@@ -60,7 +60,9 @@ class Subresources:
             case "scale", "PUT" | "PATCH":
                 return Response.of(_scale_of(resource, await self._rescale(resource, record, request, write)))
             case "binding", "POST":
-                return self.bind(resource, record, bodies.read_typed(request, _BINDING), write)
+                binding = bodies.read_typed(request, _BINDING)
+                _check_named(binding, record)
+                return self.bind(resource, record, binding, write)
             case "eviction", "POST":
                 return self._evict(resource, record, request)
             case "token", "POST":
@@ -68,7 +70,7 @@ class Subresources:
             case "log", "GET":
                 return await self._log(record.object, request)
             case "exec" | "attach" | "portforward", _:
-                raise statuses.ApiError(501, "NotImplemented", f"this server does not serve {name}")
+                raise self._no_way_into(record.object, name, request)
             case _:
                 raise statuses.method_not_allowed()
 
@@ -98,7 +100,7 @@ class Subresources:
         """Assigns a pod to a node, with the annotations of the Binding. Raises `ApiError` 409."""
         pod = record.object
         self._check_binding(resource, pod, binding, write)
-        node = (binding.get("target") or {}).get("name", "")
+        node = _target_of(binding)
         uid = (binding.get("metadata") or {}).get("uid") or pod["metadata"]["uid"]
         if uid != pod["metadata"]["uid"]:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}"
@@ -135,6 +137,7 @@ class Subresources:
 
     def _evict(self, resource: Resource, record: Record, request: Request) -> Response:
         eviction = bodies.read_typed(request, _EVICTION)
+        _check_named(eviction, record)
         options = DeleteOptions.parse(eviction.get("deleteOptions") or {}, request)
         if any(not _allows_disruption(each.object) for each in self._budgets(record)):
             message = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -186,13 +189,30 @@ class Subresources:
                                        "serviceaccount name.")  # fmt: skip
         return record.object
 
-    # ---- logs
+    # ---- containers
+
+    def _no_way_into(self, pod: Manifest, name: str, request: Request) -> statuses.ApiError:
+        """The refusal of what needs a connection into a pod: nobody runs in there who could answer."""
+        about, what = (
+            pod["metadata"],
+            "" if name == "portforward" else _container(pod, request.query.get("container", "")),
+        )
+        if not pod["spec"].get("nodeName"):
+            return statuses.bad_request(f"pod {about['name']} does not have a host assigned")
+        command = f"kubectl logs -n {about['namespace']} {about['name']}" + (f" -c {what}" if what else "")
+        return statuses.ApiError(
+            501, "NotImplemented",
+            f"{name} is not possible, since this pod is simulated; what a container was given, and prints, is in `{command}`",
+        )  # fmt: skip
 
     async def _log(self, pod: Manifest, request: Request) -> Answer:
         container = _container(pod, request.query.get("container", ""))
-        node = self.store.get(NODES, "", pod["spec"].get("nodeName", ""))
-        if node is None:
+        place = pod["spec"].get("nodeName", "")
+        if not place:
             return Response(b"", content_type="text/plain")
+        node = self.store.get(NODES, "", place)
+        if node is None:
+            raise statuses.not_found(_POD, place)  # a real server, too, calls it a pod
         status = node.object.get("status") or {}
         addresses = {each["type"]: each["address"] for each in status.get("addresses") or ()}
         port = ((status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port") or _KUBELET_PORT
@@ -217,6 +237,23 @@ def _container(pod: Manifest, wanted: str) -> str:
             f"a container name must be specified for pod {name}, choose one of: [{' '.join(main)}]"
         )
     return str(main[0])
+
+
+def _check_named(body: Manifest, record: Record) -> None:
+    if (body.get("metadata") or {}).get("name", record.name) != record.name:
+        raise statuses.bad_request(f"name in URL does not match name in {body['kind']} object")
+
+
+def _target_of(binding: Manifest) -> str:
+    """The node of a Binding. Raises `ApiError` 500, as a real server, for something else."""
+    target = binding.get("target") or {}
+    kind, name = target.get("kind", ""), str(target.get("name", ""))
+    if kind not in ("", "Node"):
+        cause = field_errors.unsupported("target.kind", kind, ("Node", "<empty>"))
+        raise statuses.ApiError(500, "", str(cause))
+    if not name:
+        raise statuses.ApiError(500, "", str(field_errors.required("target.name")))
+    return name
 
 
 def _allows_disruption(budget: Manifest) -> bool:

@@ -16,6 +16,7 @@ from gpushare.sandbox.apiserver.validation import amounts, metadata
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_OPERATORS: Final = ("Equal", "Exists")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _CHANGEABLE: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -184,6 +185,8 @@ def _check_tolerations(tolerations: Sequence[Mapping[str, Any]], field: str) -> 
         elif operator != "Exists":
             why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
             yield field_errors.invalid(f"{here}.operator", toleration.get("operator", ""), why)
+        if operator not in _OPERATORS:
+            yield field_errors.unsupported(f"{here}.operator", operator, _OPERATORS)
         if operator == "Exists" and toleration.get("value"):
             yield field_errors.invalid(
                 f"{here}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'"
