@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import signal
@@ -70,6 +71,22 @@ def test_end_before_ready(short_folder: Path) -> None:
         finally:
             process.kill()
     assert process.returncode == 0, errors.decode()
+    assert list(short_folder.iterdir()) == []
+
+
+def test_reader_that_has_gone(short_folder: Path) -> None:
+    """`| head -1` ends it without a word, and cleanly."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [*commands.GPUSHARE, "sandbox"], stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE,
+            env={"PATH": "/usr/bin:/bin", "TMPDIR": str(short_folder)}, check=False, timeout=commands.PATIENCE,
+        )  # fmt: skip
+    finally:
+        os.close(writing)
+
+    assert (done.returncode, done.stderr) == (1, b"")
     assert list(short_folder.iterdir()) == []
 
 

@@ -70,6 +70,8 @@ def command(
     except ConfigurationError as error:
         place = f"{scenario}: " if scenario is not None else ""
         raise click.ClickException("\n".join(f"{place}{problem}" for problem in error.problems)) from error
+    except BrokenPipeError:
+        raise  # whoever reads has seen enough: click ends it without a word
     except (GpuShareError, OSError) as error:
         is_taken = port and isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         raise click.ClickException(
