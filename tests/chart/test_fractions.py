@@ -87,7 +87,7 @@ def test_every_setting_has_a_place() -> None:
 
 
 def test_renamed_resources() -> None:
-    """They are asked for by the webhook's condition, and managed by the extender."""
+    """They are asked for by the webhook's condition, and managed by the extender alone: no node shows them."""
     found = helm.render("--values", VALUES / "fractions.yaml")
 
     [webhook] = named(found, "MutatingWebhookConfiguration", names.SCHEDULER)["webhooks"]
@@ -95,10 +95,10 @@ def test_renamed_resources() -> None:
     managed = {
         item["name"]: item.get("ignoredByScheduler", False) for item in told(found)["extenders"][0]["managedResources"]
     }
-    for name in ("example.com/gpu-memory", "example.com/gpu-units", names.RESOURCE_GPU):
+    for name in ("example.com/gpu-memory", "example.com/gpu-units", "example.com/gpu"):
         assert f"'{name}'" in condition["expression"]
+        assert managed[name]
     assert f"'{names.RESOURCE_GPUMEM}'" not in condition["expression"]
-    assert (managed["example.com/gpu-memory"], managed["example.com/gpu-units"]) == (True, False)
     assert (webhook["failurePolicy"], told(found)["extenders"][0]["urlPrefix"]) == ("Fail", "https://10.96.0.42:443")
 
 

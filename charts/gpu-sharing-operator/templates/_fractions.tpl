@@ -38,12 +38,14 @@
   weight: 5
   nodeCacheCapable: true
   managedResources:
-  {{- if .Values.fractions.claimPlainGPU }}
+  {{- if ne $names.count "nvidia.com/gpu" }}
+  - {name: {{ $names.count }}, ignoredByScheduler: true}
+  {{- else if .Values.fractions.claimPlainGPU }}
   - {name: {{ $names.count }}}
   {{- end }}
   {{- range $names.others }}
   - {name: {{ . }}, ignoredByScheduler: true}
   {{- end }}
-  - {name: {{ $names.units }}}
+  - {name: {{ $names.units }}{{ if ne $names.units "aliyun.com/gpu-mem" }}, ignoredByScheduler: true{{ end }}}
   - {name: {{ $names.percentage }}, ignoredByScheduler: true}
 {{- end -}}

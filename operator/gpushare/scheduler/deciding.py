@@ -130,7 +130,7 @@ class Decider:
             self._ask_again(answer, node and node.without_pod(own.uid), request, room)
         for name, whole in (call.nodes or {}).items():
             if answer.failed.get(name) == Code.UNKNOWN_NODE.value:
-                self._ask_again(answer, read_node(whole, self._settings), request, room)
+                self._ask_again(answer, read_node(whole), request, room)
         return answer
 
     def _ask_again(self, answer: Answer, node: NodeState | None, request: PodRequest, room: Quota) -> None:

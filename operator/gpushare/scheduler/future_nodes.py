@@ -15,17 +15,18 @@ from gpushare.domain.fractions import Dialect, FractionMode
 from gpushare.domain.gpunode import AGENT_READY, GPUNode, GPUNodeStatus
 from gpushare.domain.manifests import Manifest
 from gpushare.placement.nodes import NodeState
-from gpushare.placement.settings import RequestSettings
 
 _READY = Condition(type=AGENT_READY, status="True", reason="Imagined")
 
 
-def read_node(node: Manifest, settings: RequestSettings) -> NodeState | None:
+def read_node(node: Manifest) -> NodeState | None:
     """The node as a first pod will find it; None where nothing says that it serves fractions."""
     metadata, capacity = node["metadata"], (node.get("status") or {}).get("allocatable") or {}
     labels: Mapping[str, str] = metadata.get("labels") or {}
-    units, gpus = (read_count(capacity.get(name, 0)) for name in (settings.aliyun_memory, names.RESOURCE_ALIYUN_COUNT))
-    slots = read_count(capacity.get(settings.count, 0))
+    units, gpus = (
+        read_count(capacity.get(name, 0)) for name in (names.RESOURCE_ALIYUN_MEM, names.RESOURCE_ALIYUN_COUNT)
+    )
+    slots = read_count(capacity.get(names.RESOURCE_GPU, 0))
     count, memory = (read_count(labels.get(name, 0)) for name in (names.LABEL_GPU_COUNT, names.LABEL_GPU_MEMORY))
     if units and gpus:
         # Without a unit nobody can tell how large it is; a GiB is what it is unless an administrator has said otherwise.

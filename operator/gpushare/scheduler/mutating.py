@@ -6,7 +6,7 @@ Everything that it fills in is filled in once: pods come again when another webh
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -126,8 +126,7 @@ def _fill_in(pod: Manifest, request: PodRequest, settings: AdmissionSettings) ->
     asked = {container.name: container for container in request.containers}
     for container in _containers(spec):
         if (asking := asked.get(container["name"])) is not None:
-            if request.dialect is Dialect.HAMI:
-                _fill_in_amounts(container, asking, settings.requests)
+            _fill_in_amounts(container, _amounts_of(asking, request.dialect, settings.requests))
             _fill_in_variables(container, asking, settings)
         elif settings.hide_gpus:
             _set_variable(container, "NVIDIA_VISIBLE_DEVICES", "none")
@@ -140,13 +139,19 @@ def _fill_in(pod: Manifest, request: PodRequest, settings: AdmissionSettings) ->
     return filled
 
 
-def _fill_in_amounts(container: Manifest, asking: ContainerRequest, settings: RequestSettings) -> None:
-    """The number of GPUs, which the kubelet must see, and that a whole GPU is meant alone, for whoever reads the pod."""
+def _amounts_of(asking: ContainerRequest, dialect: Dialect, settings: RequestSettings) -> Mapping[str, int]:
+    """What the kubelet counts, by the name that it knows, whatever pods call it; and that a whole GPU is meant alone."""
+    if dialect is Dialect.ALIYUN:
+        return {names.RESOURCE_ALIYUN_MEM: asking.units * asking.gpus}
+    is_alone = asking.memory_percent == WHOLE and asking.cores == WHOLE
+    amounts = {settings.count: asking.gpus, names.RESOURCE_GPU: asking.gpus, settings.cores: WHOLE if is_alone else 0}
+    return {name: amount for name, amount in amounts.items() if name and amount}
+
+
+def _fill_in_amounts(container: Manifest, wanted: Mapping[str, int]) -> None:
+    """What is not written yet, for whoever reads the pod."""
     resources = container.setdefault("resources", {})
     limits, requests = resources.setdefault("limits", {}), resources.setdefault("requests", {})
-    wanted = {settings.count: asking.gpus}
-    if asking.memory_percent == WHOLE and asking.cores == WHOLE:
-        wanted[settings.cores] = WHOLE
     for name, amount in wanted.items():
         if name not in limits:
             # Both alike, as the API server demands of such resources.

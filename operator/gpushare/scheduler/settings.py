@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, Final
 
+from gpushare import names
 from gpushare.api.documents import read_document
 from gpushare.domain.fractions import Placement
 from gpushare.errors import ConfigurationError, UsageError
@@ -114,8 +115,12 @@ def read_settings(text: str, place: str = "--settings") -> AdmissionSettings:
 
 
 def resources_of(settings: RequestSettings) -> frozenset[str]:
-    """All names by which pods ask for GPUs."""
-    texts = {getattr(settings, each.name) for each in fields(settings)}
+    """All names by which pods ask for GPUs, those included by which nodes give them out."""
+    texts = {
+        names.RESOURCE_GPU,
+        names.RESOURCE_ALIYUN_MEM,
+        *(getattr(settings, each.name) for each in fields(settings)),
+    }
     return frozenset(text for text in texts if isinstance(text, str) and "/" in text)
 
 

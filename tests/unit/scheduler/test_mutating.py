@@ -79,7 +79,26 @@ def test_other_names() -> None:
     )
     asked = {"name": "main", "resources": {"limits": {"example.com/gpu": "1", MEM: "100"}}}
 
-    assert limits(admit(pod("a", asked), settings)) == {"example.com/gpu": "1", "example.com/cores": "100", MEM: "100"}
+    expected = {"example.com/gpu": "1", COUNT: "1", "example.com/cores": "100", MEM: "100"}
+    assert limits(admit(pod("a", asked), settings)) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param({"example.com/gpu": "2", MEM: "100"}, {COUNT: "2"}, id="number of GPUs"),
+        pytest.param({MEM: "100"}, {"example.com/gpu": "1", COUNT: "1"}, id="no number"),
+        pytest.param({"example.com/units": "4"}, {"aliyun.com/gpu-mem": "4"}, id="units"),
+    ],
+)
+def test_the_kubelet_has_its_own_names(asked: dict[str, str], expected: dict[str, str]) -> None:
+    """However an administrator has called them: nodes give out nvidia.com/gpu and aliyun.com/gpu-mem."""
+    settings = AdmissionSettings(requests=RequestSettings(count="example.com/gpu", aliyun_memory="example.com/units"))
+    labels = {"aliyun.com/gpu-count": "2"} if "example.com/units" in asked else {}
+    verdict = admit(pod("a", {"name": "main", "resources": {"limits": dict(asked)}}, labels=labels), settings)
+
+    assert limits(verdict) == asked | expected
+    assert admit(verdict.manifest, settings).manifest == verdict.manifest
 
 
 @pytest.mark.parametrize(
