@@ -48,7 +48,7 @@ def parse_whole(text: object, unit: str = "") -> int:
     return int(number)
 
 
-def read_count(text: object) -> int:
+def count_of(text: object) -> int:
     """The same of what a program wrote; 0 for anything else."""
     try:
         return parse_whole(text)

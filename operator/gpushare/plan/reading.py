@@ -8,7 +8,7 @@ from typing import Any
 
 from gpushare import names
 from gpushare.domain import manifests
-from gpushare.domain.amounts import read_count
+from gpushare.domain.amounts import count_of
 from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import GPUNode
 from gpushare.domain.manifests import Manifest
@@ -96,7 +96,7 @@ def _resources_of(node: Manifest) -> dict[str, tuple[int, int]]:
     status = node.get("status") or {}
     capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
     return {
-        sys.intern(name): (read_count(amount), read_count(allocatable.get(name, 0)))
+        sys.intern(name): (count_of(amount), count_of(allocatable.get(name, 0)))
         for name, amount in capacity.items()
         if "/" in name
     }

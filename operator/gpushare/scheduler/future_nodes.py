@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpushare import names
-from gpushare.domain.amounts import read_count
+from gpushare.domain.amounts import count_of
 from gpushare.domain.conditions import Condition
 from gpushare.domain.fractions import Dialect, FractionMode
 from gpushare.domain.gpunode import AGENT_READY, GPUNode, GPUNodeStatus
@@ -23,11 +23,9 @@ def read_node(node: Manifest) -> NodeState | None:
     """The node as a first pod will find it; None where nothing says that it serves fractions."""
     metadata, capacity = node["metadata"], (node.get("status") or {}).get("allocatable") or {}
     labels: Mapping[str, str] = metadata.get("labels") or {}
-    units, gpus = (
-        read_count(capacity.get(name, 0)) for name in (names.RESOURCE_ALIYUN_MEM, names.RESOURCE_ALIYUN_COUNT)
-    )
-    slots = read_count(capacity.get(names.RESOURCE_GPU, 0))
-    count, memory = (read_count(labels.get(name, 0)) for name in (names.LABEL_GPU_COUNT, names.LABEL_GPU_MEMORY))
+    units, gpus = (count_of(capacity.get(name, 0)) for name in (names.RESOURCE_ALIYUN_MEM, names.RESOURCE_ALIYUN_COUNT))
+    slots = count_of(capacity.get(names.RESOURCE_GPU, 0))
+    count, memory = (count_of(labels.get(name, 0)) for name in (names.LABEL_GPU_COUNT, names.LABEL_GPU_MEMORY))
     if units and gpus:
         # Without a unit nobody can tell how large it is; a GiB is what it is unless an administrator has said otherwise.
         mode = FractionMode(dialect=Dialect.ALIYUN)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gpushare import names
-from gpushare.domain.amounts import read_count
+from gpushare.domain.amounts import count_of
 from gpushare.domain.fractions import Decision, Dialect, Grant
 from gpushare.domain.manifests import Manifest
 from gpushare.sharing.fractions import REQUESTED
@@ -91,7 +91,7 @@ def _read_decision(text: str, uid: str, dialect: Dialect, asks: Mapping[str, int
 
 def _asks(spec: Mapping[str, Any], resource: str) -> Iterator[tuple[str, int]]:
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        amount = read_count(((container.get("resources") or {}).get("limits") or {}).get(resource, "0"))
+        amount = count_of(((container.get("resources") or {}).get("limits") or {}).get(resource, "0"))
         if amount:
             yield container["name"], amount
 
