@@ -19,6 +19,8 @@ _BELOW_DRIVER_ROOT: Final = ("usr/bin", "usr/sbin", "bin", "sbin")
 _LIBRARY_FOLDERS: Final = ("usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "lib64", "lib")
 _MOST_OUTPUT: Final = 4096
 _POLL_SECONDS: Final = 0.05
+DEATH_SECONDS: Final = 1.0
+"""How long a program that was killed is waited for: one that hangs in the driver dies only when that lets go of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +115,12 @@ async def _finish(process: asyncio.subprocess.Process, name: str, seconds: float
     except TimeoutError:
         raise ProgramFailed(f"{name} does not answer within {seconds:g} s", hangs=True) from None
     finally:
-        # Also when we are cancelled: nothing that was started goes on by itself, but for what was made to.
+        # Also when we are cancelled: what was started does not go on by itself.
         if process.returncode is None:
             kill(process.pid)
-            await process.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DEATH_SECONDS):
+                    await process.wait()
 
 
 def _memory_file() -> IO[bytes]:

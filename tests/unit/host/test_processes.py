@@ -71,6 +71,20 @@ async def test_takes_too_long(tmp_path: Path) -> None:
     assert await processes.wait_for_end(int((tmp_path / "pid").read_text()), "sleep", 10)
 
 
+async def test_cannot_be_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that hangs in the driver dies whenever the kernel lets it; nobody waits for that."""
+    monkeypatch.setattr(processes, "kill", lambda _: None)
+    monkeypatch.setattr(processes, "DEATH_SECONDS", 0.1)
+    process = await asyncio.create_subprocess_exec("/bin/sleep", "60")
+
+    with pytest.raises(ProgramFailed, match="sleep does not answer within"):
+        await processes._finish(process, "sleep", 0.1)
+
+    assert process.returncode is None
+    process.kill()
+    await process.wait()
+
+
 async def test_leaves_a_daemon_behind() -> None:
     """Waits for the program, not for the daemon that keeps its output open."""
     argument = f"62.{os.getpid()}"
