@@ -66,7 +66,7 @@ class MpsReadiness:
                 await self._look()
 
     async def _want(self, percentages: Mapping[str, int]) -> None:
-        # One that should have other limits is as good as another one.
+        # A daemon that is to have other limits counts as one that was never asked.
         fresh = [name for name, percentage in percentages.items() if self._percentages.get(name) != percentage]
         self._percentages = dict(percentages)
         self.reasons = {name: self.reasons.get(name, "") for name in percentages if name not in fresh}

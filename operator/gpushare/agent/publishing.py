@@ -101,7 +101,7 @@ class Publisher:
         self._backoff.reset()
         self._is_failing = False
         self._published = status
-        # What was seen meanwhile may be something else again.
+        # Somebody may have changed the object while it was written: it is looked at once more.
         self._changed.set()
         return INTERVAL_SECONDS if is_news else self._correcting.next()
 

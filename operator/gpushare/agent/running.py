@@ -229,7 +229,7 @@ class Agent:
         self._count_ghosts()
         if self._fractions is not None:
             self._fractions.see_holders()
-        # Of fractions, a scheduler waits for the news.
+        # Where fractions are given out, a scheduler waits for this news.
         self._telling.report(urgent=self._fractions is not None and self._fractions.answers is not None)
 
     def _count_ghosts(self) -> None:
@@ -262,7 +262,7 @@ class Agent:
             if node is not None:
                 self._telling.know_before(node.status)
             if not self._options.config_file:
-                # None as well: it ends the wait of the start, and leaves in force what is.
+                # None too: then the start waits no longer, and what is in force stays.
                 self._assign(configuration.assignment_of(node) if node is not None else None)
 
         async def follow() -> None:

@@ -101,7 +101,7 @@ class Cleaning:
         labelled = [node for node in nodes if node.owned or node.opted_out]
 
         async def unlabel(node: Node) -> None:
-            # Our field manager wants nothing any more, so what only it has wanted goes.
+            # Nothing is applied any more, so the fields that only our field manager has applied go.
             kind, metadata = manifests.NODE, {"name": node.name, "uid": node.uid}
             manifest = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
             await self._cluster.apply(manifest, manager=names.MANAGER_CONTROLLER)

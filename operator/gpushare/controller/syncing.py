@@ -76,7 +76,7 @@ class Syncing:
         try:
             namespace = await self._cluster.get(manifests.NAMESPACE, self._store.settings.namespace)
         except ClusterRefused as error:
-            # Then none is known to be ours; where one is wanted, writing it tells what is missing.
+            # Then no label is known to be ours; should one be wanted, writing it tells which right is missing.
             if error.code in _ABSENT:
                 return {}
             raise

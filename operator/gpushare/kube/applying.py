@@ -73,7 +73,7 @@ class Applier:
         for manifest in found.items:
             metadata = manifest["metadata"]
             steps = [
-                # Replaced rather than tested: then somebody who was quicker is a conflict, and no error of ours.
+                # Replaced rather than tested: where somebody was quicker the answer is a conflict then, not "invalid".
                 {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
                 {
                     "op": "replace",

@@ -143,6 +143,6 @@ class Connection:
             return self._protocol.next_event()
         except h11.RemoteProtocolError as error:
             if self._reader.at_eof():
-                # In h11's words it would be about states of its own.
+                # h11's own words would speak of its states.
                 raise ConnectionResetError(_CUT_OFF) from error
             raise

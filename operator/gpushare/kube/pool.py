@@ -59,7 +59,7 @@ class Pool:
         self._closed = True
         connections = [*self._idle, *self._lent]
         self._idle.clear()
-        # All at once before any is waited for: that may be cancelled.
+        # All are hung up before any is waited for, since the waiting may be cancelled.
         for connection in connections:
             connection.abort()
         for connection in connections:

@@ -65,7 +65,7 @@ class Announcer(Generic[T]):
                         return
                     number, message = self._number, self._message
                 yield message
-                # Only here: the server asks for more once the transport has taken the last one.
+                # Sent only now: the server asks for the next message once the transport has taken this one.
                 with self._changed:
                     stream.sent = number
                     self._changed.notify_all()

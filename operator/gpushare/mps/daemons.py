@@ -71,7 +71,7 @@ class Daemons:
         for name, daemon in sorted(wanted.items()):
             if name not in self._begun:
                 await self._try(self._begin, daemon)
-            # One that should have gone, and could not be ended, stands in the way of the new one.
+            # A daemon that could not be ended keeps the new one of its resource from beginning.
             elif name not in self._running and self._begun[name] == daemon:
                 await self._try(self._find_again, daemon)
         gone = self._exclusive - set(present)

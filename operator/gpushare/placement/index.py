@@ -84,7 +84,7 @@ class FitIndex:
             if verdict.message is not None:
                 failed[name] = verdict.message
             elif room is not UNLIMITED and not room.takes(verdict.charge):
-                # With a percentage of a smaller GPU, the quota may do.
+                # On a smaller GPU the same percentage is less memory, which the quota may allow.
                 self._find_exactly(name, request, room, answer)
             else:
                 scores[name] = verdict.score

@@ -37,10 +37,10 @@ def choose_victims(
     held.sort(key=lambda pod: pod.priority, reverse=True)
     parts = [node]
     if all(container.gpus == 1 for container in request.steps):
-        # One GPU may take fewer of them than sparing one after the other over all GPUs leaves.
+        # Room on one certain GPU may cost fewer pods than going through those of all GPUs by their importance.
         parts += [_only(node, position) for position in range(len(node.gpus))]
     found = (_spare(part, request, held, room) for part in parts)
-    # What is asked of the whole node, one GPU does not tell.
+    # Asked of the whole node, since one GPU alone does not show everything that counts.
     helpful = (victims for victims in found if victims is not None and _helps(node, request, victims, room))
     return min(helpful, key=_cost, default=None)
 

@@ -17,7 +17,7 @@ from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import DISCOVERED, GPUNode
 from gpushare.plan.snapshot import Node
 
-# Vendor 10de alone, or after the class of a display or 3D controller, and before whatever else discovery is told to name.
+# Vendor 10de is NVIDIA: alone, or after the class of a display (0300) or 3D controller (0302); other numbers may follow.
 _FEATURE: Final = re.compile(re.escape(names.PREFIX_NFD) + r"pci-(?:030[02]_)?10de(?:_[0-9a-f]{4})*\.present")
 _PERSON: Final = "kubectl"
 """With what the field managers of a person's writes begin."""

@@ -182,7 +182,7 @@ def _agent_of(snapshot: Snapshot, seen: _Seen, pods: Mapping[str, AgentPod]) -> 
 def _uses_mps(members: Collection[Member], gpu_nodes: Mapping[str, GPUNode]) -> bool:
     if any(map(catalogs.shares_by_mps, {member.assignment.config for member in members})):
         return True
-    # Until the agent has left it: it may hold back a configuration, or keep what it had.
+    # Also as long as an agent serves by MPS: it may hold back a configuration, or keep what it had.
     return any(
         gpu_nodes[member.node.name].status.labels.get(names.LABEL_MPS_CAPABLE) == "true"
         for member in members

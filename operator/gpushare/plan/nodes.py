@@ -129,7 +129,7 @@ def _facts(node: Node, policy: ClusterPolicy, gpu_node: GPUNode | None) -> dict[
         return {key: node.labels[key] for key in node.owned if key in node.labels and _is_fact(key)}
     told = gpu_node.status.labels
     if _is_off(node, "gpu-feature-discovery") or not policy.is_enabled("gfd"):
-        # Nobody wants to know them; but MPS daemons run by this one only, and without them there would be no GPUs.
+        # No labels are wanted; but MPS daemons run only where this one is, and without them no share would be offered.
         return {key: "true" for key in (names.LABEL_MPS_CAPABLE,) if told.get(key) == "true"}
     return {key: value for key, value in told.items() if _is_fact(key) and _is_value(value)}
 

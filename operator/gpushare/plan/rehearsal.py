@@ -44,7 +44,7 @@ def rehearse(candidates: Iterable[Candidate], outcomes: Mapping[str, Progress], 
         settings: with the brake.
     """
     fleet = {each.name: each for each in candidates}
-    # Who has nothing to wait for is done, or at it, from the start.
+    # Nodes that wait for nobody have theirs from the start.
     fleet |= {name: _given(each, outcomes) for name, each in fleet.items() if not each.moves}
     steps: list[tuple[str, ...]] = []
     while True:

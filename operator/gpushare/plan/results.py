@@ -37,7 +37,7 @@ def build_outcome(snapshot: Snapshot, policy: ClusterPolicy, catalog: Catalog, w
     reasons = [] if built.component is None else _lacks(snapshot, names.DAEMONSET_DEVICE_PLUGIN, len(whole.expected))
     reasons += [refusal.text for refusal in verdict.refusals]
     reasons += [*summary.refused, *summary.held, *summary.waiting]
-    # On how many nodes it runs is not known here, since it goes by what their agents serve; what it lacks on those is.
+    # On how many nodes it should run depends on what their agents serve; known here is only what it lacks on those.
     lacks_mps = _lacks(snapshot, names.DAEMONSET_MPS, 0) if whole.uses_mps and built.component is not None else []
     if reasons or lacks_mps:
         states = [state] if reasons else []

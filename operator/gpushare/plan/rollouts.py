@@ -240,5 +240,5 @@ def _what_helps(key: ObjectKey, rollout: Rollout) -> str:
         return f"; updateStrategy is OnDelete, so the others wait until they are deleted (`{command}`)"
     if rollout.updated:
         return ""
-    # Of pods that are not even made (a namespace or a quota does not let them in), nothing but this tells.
+    # Nothing else tells of pods that are not even made, as when a namespace or a quota does not let them in.
     return f" (`kubectl describe daemonset -n {key.namespace} {key.name}` tells what keeps them from being made)"

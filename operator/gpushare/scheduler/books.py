@@ -175,7 +175,7 @@ class Books:
         on_node = self._pods_of[placed.node]
         on_node.discard(uid)
         if not on_node:
-            # Names of nodes and namespaces come and go for ever.
+            # Or it would grow for ever, since nodes come and go.
             del self._pods_of[placed.node]
         self._charge(placed, -1)
         if (state := self.nodes.get(placed.node)) is not None:

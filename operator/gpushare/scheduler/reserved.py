@@ -40,7 +40,7 @@ def find_variables(spec: Manifest, allowed: Collection[str], core_policy: str) -
         allowed: names that pods may set all the same.
         core_policy: what the administrator says of GPU_CORE_UTILIZATION_POLICY.
     """
-    # By these a container has no more than it would have without them.
+    # With these values a container gets no more than without them.
     harmless = {"NVIDIA_VISIBLE_DEVICES": ("none", "void"), CORE_POLICY: ("force", core_policy)}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         for variable in container.get("env") or ():

@@ -79,7 +79,7 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._build_protocol, host, port, start_serving=False)
         try:
-            # In any order; and where the system chooses, those of IPv4 and IPv6 differ.
+            # The sockets stand in any order, and ports that the system chooses differ between IPv4 and IPv6.
             found = int(min(self._server.sockets, key=lambda each: each.family).getsockname()[1])
             await self._server.start_serving()
         except BaseException:

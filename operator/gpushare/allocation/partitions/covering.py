@@ -49,7 +49,7 @@ class Cover:
         return masks
 
     def _fits(self, mask: int, open_: int) -> bool:
-        # What is left over is so once, which is as long as the open devices do not fill sets.
+        # A smaller set stands once, and only while the number of open devices is no multiple of the size.
         return not mask & ~open_ and (mask.bit_count() == self._size or open_.bit_count() % self._size != 0)
 
     def _cost(self, open_: int, budget: int) -> int:

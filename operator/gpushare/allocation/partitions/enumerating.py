@@ -60,7 +60,7 @@ def find_best(scores: Scores, size: int, required: int) -> Partition:
 @lru_cache(maxsize=64)
 def _build_plan(count: int, size: int) -> _Plan:
     rows = tuple(_divide((1 << count) - 1, size))
-    # A getter of one item does not answer with a row of one.
+    # The 0 at the end: an `itemgetter` of one index answers with an item rather than a tuple.
     columns = [itemgetter(*column, 0) for column in zip(*rows, strict=True)]
     return _Plan(rows, columns, sorted({mask for row in rows for mask in row}))
 
