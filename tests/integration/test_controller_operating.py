@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+
+import pytest
 
 from gpushare.controller import operating
 
@@ -26,3 +29,15 @@ async def test_task_that_goes_on_after_it_was_cancelled() -> None:
     assert watch.cancelled()
     assert not neighbour.done()
     neighbour.cancel()
+
+
+def test_server_that_is_away_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A dozen watches that fail again and again for one reason are one line."""
+    kopf = logging.getLogger("kopf.clients")
+    with operating._logged_to(logging.getLogger("controller")):
+        for attempt in range(3):
+            for plural in ("nodes", "pods"):
+                kopf.error("Request attempt #%s failed; will retry: GET /api/v1/%s -> refused", attempt, plural)
+        kopf.error("Request attempt #3 failed; will retry: GET /api/v1/nodes -> forbidden")
+
+    assert [vars(record)["reason"].rpartition(" -> ")[2] for record in caplog.records] == ["refused", "forbidden"]

@@ -23,6 +23,7 @@ from gpushare.controller import handlers
 from gpushare.controller.kopf_settings import Connection, build_settings
 from gpushare.controller.snapshotting import Sighting
 from gpushare.kube.backoff import Backoff
+from gpushare.kube.complaints import Complaints
 from gpushare.kube.credentials import Credentials, TokenReader, tls_context
 from gpushare.plan.snapshot import Settings
 from gpushare.serving import closing
@@ -220,6 +221,7 @@ class _Forward(logging.Handler):
     def __init__(self, log: logging.Logger) -> None:
         super().__init__()
         self._log = log
+        self._complaints = Complaints(time.monotonic)
         self._is_refused = False
 
     def take_refusal(self) -> bool:
@@ -233,5 +235,9 @@ class _Forward(logging.Handler):
             self._is_refused = True
         # Each watch is refused then, or loses its connection as kopf ends: no news until it starts again.
         # And it runs in a thread on purpose; every start would warn that it does not see the signals.
-        if not self._is_refused and not record.getMessage().startswith("OS signals are ignored"):
-            self._log.log(record.levelno, "kopf", extra={"reason": record.getMessage()}, exc_info=record.exc_info)
+        message = record.getMessage()
+        if self._is_refused or message.startswith("OS signals are ignored"):
+            return
+        # A server that is away fails a dozen watches every few seconds; what they have in common stands behind the arrow.
+        if self._complaints.is_news(message.rpartition(" -> ")[2]):
+            self._log.log(record.levelno, "kopf", extra={"reason": message}, exc_info=record.exc_info)

@@ -23,6 +23,7 @@ from gpushare.errors import ClusterRefused, GpuShareError
 from gpushare.kube import clock
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.client import FullCluster
+from gpushare.kube.complaints import Complaints
 from gpushare.kube.credentials import Credentials
 from gpushare.kube.events import EventPoster, Source
 from gpushare.kube.leading import Lease
@@ -118,7 +119,7 @@ class Controller:
 
     async def _wait_for_kinds(self) -> None:
         """Waits until our custom resources are served: kopf never looks again for a kind that it did not find."""
-        backoff = Backoff(first=0.1, most=5.0)
+        backoff, complaints = Backoff(first=0.1, most=5.0), Complaints(asyncio.get_running_loop().time)
         for kind in (manifests.CLUSTER_POLICY, manifests.GPU_NODE):
             forbidden = 0
             while True:
@@ -132,7 +133,8 @@ class Controller:
                     forbidden += isinstance(error, ClusterRefused) and error.code == _FORBIDDEN
                     if forbidden > _FORBIDDEN_TIMES and kind is not manifests.CLUSTER_POLICY:
                         break
-                self._log.warning("waiting for the cluster", extra={"kind": kind.kind, "reason": reason})
+                if complaints.is_news(reason):
+                    self._log.warning("waiting for the cluster", extra={"kind": kind.kind, "reason": reason})
                 await self._permissions.describe_missing()
                 await asyncio.sleep(backoff.next())
         # Without the rights to lead nobody would ask for them.

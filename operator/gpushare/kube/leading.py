@@ -16,6 +16,7 @@ from gpushare.domain.manifests import Manifest
 from gpushare.errors import GpuShareError
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.cluster import Cluster
+from gpushare.kube.complaints import Complaints
 
 _DURATION_SECONDS = 12
 """How long a Lease counts that nobody renews: the longest gap after a crash."""
@@ -30,8 +31,6 @@ _CLOCK_DIFFERENCE_SECONDS = 60.0
 """The most by which the clocks of two nodes are thought to differ."""
 _LONGEST_PAUSE_SECONDS = 5.0
 """Between two tries of who cannot even look."""
-_TOLD_SECONDS = 300.0
-"""For how long the same trouble is not told again: it may last for a night."""
 
 
 class Lease:
@@ -61,8 +60,7 @@ class Lease:
         """Version of somebody else's Lease, and when we first saw it by our own clock, since theirs may be wrong."""
         self._renewed = 0.0
         """When our last request for the Lease that was answered began: others may count from then on."""
-        self._trouble: tuple[str, float] = ("", 0.0)
-        """What was told last, and when; nothing once all is well."""
+        self._complaints = Complaints(lambda: asyncio.get_running_loop().time())
 
     async def acquire(self) -> bool:
         """Returns when we lead. A Lease that nobody holds, or that was ours before a restart, is taken at once.
@@ -122,14 +120,13 @@ class Lease:
         self.holder = await self._try()
         self._renewed = began
         self.looked.set()
-        self._trouble = ("", 0.0)
+        self._complaints.end()
         return self.holder
 
     def _complain(self, what: str, error: Exception) -> None:
-        text, clock = str(error) or "no answer in time", asyncio.get_running_loop().time()
-        if (trouble := f"{what}: {text}") != self._trouble[0] or clock - self._trouble[1] > _TOLD_SECONDS:
-            self._trouble = (trouble, clock)
-            self._log.warning(what, extra={"reason": text})
+        reason = str(error) or "no answer in time"
+        if self._complaints.is_news(f"{what}: {reason}"):
+            self._log.warning(what, extra={"reason": reason})
 
     async def _try(self) -> str:
         """Takes or renews the Lease where that is allowed. Returns who holds it now."""

@@ -16,6 +16,7 @@ from gpushare.domain.manifests import Kind, Manifest
 from gpushare.errors import ClusterRefused, ClusterUnavailable, Expired
 from gpushare.kube.backoff import Backoff
 from gpushare.kube.cluster import Cluster, EventType, Trim, WatchEvent
+from gpushare.kube.complaints import Complaints
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ async def follow(  # noqa: PLR0913 - those of `Cluster.list`, and a log
     that goes away, refuses, or has not loaded its permissions yet (403 in the first moments) is waited for, with growing
     pauses.
     """
-    backoff = Backoff()
+    backoff, complaints = Backoff(), Complaints(asyncio.get_running_loop().time)
     version = ""
     while True:
         try:
@@ -64,13 +65,15 @@ async def follow(  # noqa: PLR0913 - those of `Cluster.list`, and a log
             async with aclosing(stream) as events:
                 async for event in events:
                     backoff.reset()
+                    complaints.end()
                     version = event.resource_version or version
                     if event.type is not EventType.BOOKMARK and (kept := _trimmed(event, trim)) is not None:
                         yield Changed(kept)
         except Expired:
             version = ""
         except (ClusterUnavailable, ClusterRefused) as error:
-            log.warning("watch interrupted", extra={"kind": kind.kind, "reason": str(error)})
+            if complaints.is_news(str(error)):
+                log.warning("watch interrupted", extra={"kind": kind.kind, "reason": str(error)})
         # Also after a quiet end: a server that ends each watch at once must not be asked in a tight loop.
         await asyncio.sleep(backoff.next())
 
