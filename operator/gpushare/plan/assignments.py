@@ -6,7 +6,7 @@ cannot be used, the node keeps what it has, byte for byte, and a node that has n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -60,16 +60,17 @@ def assign(catalog: Catalog, node: Node, gpu_node: GPUNode | None) -> Assignment
         node: its labels choose.
         gpu_node: what the node has now; None for a node that has nothing yet.
     """
-    label = node.labels.get(names.LABEL_CONFIG, "") if catalog.name else ""
+    written = node.labels.get(names.LABEL_CONFIG, "")
+    label, idle = (written, ()) if catalog.name else ("", tuple(_idle(written)))
     key = label or catalog.default
     kept = gpu_node.config if gpu_node is not None and gpu_node.config is not None else catalog.unshared
     if not label and (found := schedules.find_entry(node, catalog.settings, catalog.policy.mig.strategy)) is not None:
         config = found.config if found.refusal is None else kept
-        return Assignment(config=config, refusal=found.refusal, warnings=found.warnings)
+        return Assignment(config=config, refusal=found.refusal, warnings=(*found.warnings, *idle))
     refusal = catalog.missing
     if refusal is None:
         if not key:
-            return Assignment(config=catalog.unshared)
+            return Assignment(config=catalog.unshared, warnings=idle)
         entry = catalog.entry(key)
         if entry.refusal is None:
             # The entry was read for the default; it is one text, whoever named it.
@@ -77,6 +78,13 @@ def assign(catalog: Catalog, node: Node, gpu_node: GPUNode | None) -> Assignment
             return Assignment(config=config, key=key, warnings=entry.warnings)
         refusal = _named_by(ConfigReason.LABEL if label else ConfigReason.DEFAULT, entry.refusal)
     return Assignment(config=kept, key=key, refusal=refusal)
+
+
+def _idle(label: str) -> Iterator[str]:
+    """What is to be said of a node's label that chooses among nothing."""
+    if label:
+        origin = _ORIGINS[ConfigReason.LABEL]
+        yield f'{origin} names "{label}", which means nothing while devicePlugin.config.name of the policy is empty'
 
 
 def condition_of(node: str, assignment: Assignment) -> Condition:
@@ -134,7 +142,7 @@ def build_verdict(catalog: Catalog, assignments: Mapping[str, Assignment]) -> Ve
         refusals.insert(0, whole)
     named = [a for a in assignments.values() if a.refusal is None and a.config.is_named]
     used = {a.config.name: a.config for a in named}
-    warnings = {warning for a in named for warning in a.warnings}
+    warnings = {warning for a in assignments.values() if a.refusal is None for warning in a.warnings}
     return Verdict(
         refusals=tuple(refusals),
         warnings=(*sorted(warnings), *_unused(catalog, {a.key for a in assignments.values()})),

@@ -63,6 +63,17 @@ def test_choice(active: Policy, label: str, expected: tuple[ConfigReason, str, s
     assert expected == _get(found)
 
 
+def test_label_that_chooses_among_nothing() -> None:
+    """A label without a ConfigMap to choose from changes nothing, and that is said on the policy, the node and its GPUNode."""
+    found, plan = settle(snapshot(node(config="any"), policies=(policy(),), config_maps=MAPS))
+
+    said = 'the label nvidia.com/device-plugin.config names "any", which means nothing while devicePlugin.config.name'
+    assert said in condition_of(found, CONFIG_VALID).message
+    assert said in found.gpu_nodes[0].status.conditions[0].message
+    assert any(said in note.message for note in plan.standing.values() if note.regarding.kind == manifests.NODE)
+    assert found.policies[0].state == "ready"
+
+
 @pytest.mark.parametrize(
     ("change", "texts"),
     [
