@@ -321,7 +321,7 @@ async def test_nobody_is_held_up_by_a_bind_that_waits(fractions: Fractions, repl
 
 
 async def test_a_pod_that_is_deleted_while_it_waits(fractions: Fractions, replica: Replica) -> None:
-    """It is not bound, holds nothing, and keeps nobody else waiting."""
+    """It is not bound, holds nothing, keeps nobody else waiting, and no Event tells of it."""
     assert await replica.bind(await fractions.add_pod("first", SMALL), "n1") == ""
     asked = await fractions.add_pod("a", hami(gpus=1, mem=2000))
     waiting = asyncio.create_task(replica.bind(asked, "n1"))
@@ -329,8 +329,11 @@ async def test_a_pod_that_is_deleted_while_it_waits(fractions: Fractions, replic
     fractions.cluster.refusals["bind Pod a"] = ClusterRefused("pods a not found", code=404)
     await fractions.start("first")
 
-    assert "not found" in await waiting
+    assert await waiting == "the pod is gone"
     assert sorted(free_on(replica)) == [14360, 15360]
+    assert "CardInsufficientMemory" in await replica.bind(await fractions.add_pod("b", hami(gpus=1, mem=20000)), "n1")
+    await fractions.cluster.until(lambda: bool(fractions.cluster.all(manifests.EVENT)))
+    assert [event["involvedObject"]["name"] for event in fractions.cluster.all(manifests.EVENT)] == ["b"]
 
 
 async def test_an_earlier_attempt_comes_through_while_a_later_one_waits(fractions: Fractions, replica: Replica) -> None:

@@ -24,6 +24,7 @@ from gpushare.scheduler.wire import BindCall
 
 _ANSWER_SECONDS: Final = 1.5
 """Of the time that kube-scheduler waits for an answer: so much is kept for sending the Binding."""
+_NOT_FOUND: Final = 404
 _SHOWN: Final = 3
 _POST_SECONDS: Final = 4.0
 """A Binding that is not answered in that time may have been made or not; a leader that was replaced sends none later."""
@@ -31,6 +32,13 @@ _POST_SECONDS: Final = 4.0
 
 class Refused(Exception):  # noqa: N818 - the state is the name, as in `errors`
     """The pod is not bound; the text says why, for kube-scheduler's event."""
+
+
+class Gone(Refused):
+    """The pod was deleted: nobody is left who would want to know."""
+
+    def __init__(self) -> None:
+        super().__init__("the pod is gone")
 
 
 class Unclear(Refused):
@@ -95,7 +103,8 @@ class Binder:
             await _wait_for(attempt)
         except Refused as refused:
             self.counts.refused += 1
-            self._refused(call, str(refused))
+            if not isinstance(refused, Gone):
+                self._refused(call, str(refused))
             raise
         self.counts.bound += 1
 
@@ -205,6 +214,8 @@ class Binder:
             if not self._is_there(await self._get(call), call):
                 raise Refused(f"the pod was changed by somebody else: {error}") from error
         except ClusterRefused as error:
+            if error.code == _NOT_FOUND:
+                raise Gone from error
             raise Refused(f"the API server refuses the Binding: {error}") from error
         except (ClusterUnavailable, TimeoutError) as error:
             raise Unclear(
@@ -230,7 +241,7 @@ class Binder:
         except (ClusterUnavailable, ClusterRefused) as error:
             raise Refused(f"the pod cannot be read: {error}") from error
         if pod is None or pod["metadata"]["uid"] != call.uid:
-            raise Refused("the pod is gone")
+            raise Gone
         return pod
 
 
