@@ -9,6 +9,7 @@ import logging
 import signal
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import click
@@ -50,18 +51,13 @@ def command(
     verbose: bool,
 ) -> int:
     """A whole simulated GPU cluster in one process: real controller, real agents, real kubectl; no GPU needed."""
-    from gpushare.sandbox import app  # late: it loads everything
-    from gpushare.sandbox.node.logs import LineFormatter
-
     if scenario is not None and nodes is not None:
         raise click.UsageError("--scenario and --nodes both say which nodes there are: give one of them")
     if write_kubeconfig is not None and not write_kubeconfig.absolute().parent.is_dir():
         raise click.UsageError(f"--write-kubeconfig: there is no folder {write_kubeconfig.parent}")
     if stay and not tour:
         raise click.UsageError("--stay goes with --tour; without a tour the sandbox stays anyway")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LineFormatter("%(asctime)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO if verbose else logging.CRITICAL, handlers=[handler])
+    app = _load(verbose=verbose)
     options = app.Options(
         scenario=scenario, nodes=nodes, port=port, write_kubeconfig=write_kubeconfig, attach_to=kubeconfig
     )
@@ -77,6 +73,22 @@ def command(
         raise click.ClickException(
             f"port {port} is taken; name another one with --port" if is_taken else str(error)
         ) from error
+
+
+def _load(*, verbose: bool) -> ModuleType:
+    """The sandbox itself, which is loaded late since it loads everything."""
+    try:
+        from gpushare.sandbox import app
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"the sandbox needs {error.name}: install this package with its extra, as in `pip install '.[sandbox]'`"
+        ) from error
+    from gpushare.sandbox.node.logs import LineFormatter
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter("%(asctime)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO if verbose else logging.CRITICAL, handlers=[handler])
+    return app
 
 
 async def _run(options: app.Options, *, tour: str | None, stay: bool) -> int:

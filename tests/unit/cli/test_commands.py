@@ -54,3 +54,12 @@ def test_reader_that_has_gone(words: list[str]) -> None:
         os.close(writing)
 
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_sandbox_without_its_extra() -> None:
+    """Images and nodes do not have it; whoever misses it is told what it is called."""
+    code = "import sys; sys.modules['cel_expr_python'] = None; from gpushare.cli import main; sys.exit(main.run(['sandbox']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: the sandbox needs cel_expr_python: install this package with its extra")
