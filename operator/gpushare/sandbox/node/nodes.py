@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import shutil
 from collections.abc import Iterable, Mapping
@@ -162,8 +163,10 @@ class SimulatedNode:
         workers, tasks = tuple(self._workers.values()), tuple(self._tasks.values())
         for worker in workers:
             worker.abandon()
-        if workers:
-            await asyncio.wait([asyncio.create_task(worker.ended.wait()) for worker in workers], timeout=_END_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_END_SECONDS):
+                for worker in workers:
+                    await worker.ended.wait()
         for task in tasks:
             task.cancel()
         if tasks:
