@@ -25,22 +25,21 @@ _BROKEN = (aiohttp.ClientError, OSError)
 class FullCluster(RestCluster):
     """A `kube.cluster.Cluster` over the official asyncio client."""
 
-    def __init__(self, credentials: Credentials, *, concurrency: int = 32, user_agent: str = USER_AGENT) -> None:
-        """`concurrency` bounds the connections, watches included. `user_agent`: see `rest.USER_AGENT`.
+    def __init__(self, credentials: Credentials, *, concurrency: int = 32) -> None:
+        """`concurrency` bounds the connections, watches included.
 
         Raises:
             UsageError: a certificate cannot be used.
         """
-        super().__init__(_OfficialTransport(credentials, concurrency, user_agent))
+        super().__init__(_OfficialTransport(credentials, concurrency))
 
 
 class _OfficialTransport:
     """Requests through `ApiClient`. It is made with the first one, since it needs a running loop."""
 
-    def __init__(self, credentials: Credentials, concurrency: int, user_agent: str) -> None:
+    def __init__(self, credentials: Credentials, concurrency: int) -> None:
         self._credentials = credentials
         self._concurrency = concurrency
-        self._user_agent = user_agent
         self._tls = tls_context(credentials)
         self._tokens = TokenReader(credentials)
         self._client: ApiClient | None = None
@@ -92,7 +91,7 @@ class _OfficialTransport:
             raise ConnectionAbortedError("the client is closed")
         if self._client is None:
             self._client = self._make_client()
-        headers = {"Accept": request.accept, "User-Agent": self._user_agent}
+        headers = {"Accept": request.accept, "User-Agent": USER_AGENT}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         if request.content_type:
