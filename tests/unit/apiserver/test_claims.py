@@ -87,3 +87,16 @@ async def test_nothing_is_stored() -> None:
         True,
     )
     assert (await api.call("GET", path))[0] == 404
+
+
+async def test_of_which_object() -> None:
+    """A version says nothing of an object that there is not; a uid does, and so it does where there is another object."""
+    api = EmbeddedApi()
+    path = "/api/v1/namespaces/default/configmaps/a?fieldManager=m"
+    config = {"apiVersion": "v1", "kind": "ConfigMap"}
+    assert (await api.call("PATCH", path, {**config, "metadata": {"uid": "u"}}, kind=APPLY))[0] == 409
+    assert (await api.call("PATCH", path, {**config, "metadata": {"resourceVersion": "1"}}, kind=APPLY))[0] == 201
+    code, status = await api.call("PATCH", path, {**config, "metadata": {"uid": "u"}}, kind=APPLY)
+    assert (code, status["message"]) == (
+        422, 'ConfigMap "a" is invalid: metadata.uid: Invalid value: "u": field is immutable',
+    )  # fmt: skip

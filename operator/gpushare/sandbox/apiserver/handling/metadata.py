@@ -76,8 +76,11 @@ def check_version(resource: Resource, old: Record | None, metadata: Manifest) ->
 
 
 def check_uid(resource: Resource, old: Record | None, config: Manifest, name: str) -> None:
-    """Raises `ApiError` 409 when a client means an object that is gone."""
+    """Raises `ApiError` 409 when a client means an object that is gone, and 422 when there is another one of its name."""
     uid = config["metadata"].get("uid")
+    if uid and old is not None and uid != old.object["metadata"]["uid"]:
+        cause = field_errors.invalid("metadata.uid", uid, "field is immutable")
+        raise statuses.invalid(resource.kind, resource.group, name, [cause])
     if uid and old is None:
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise statuses.conflict(resource, name, why)
@@ -93,6 +96,8 @@ def keep(old: Manifest, new: Manifest) -> None:
     for name in ("uid", "name", "namespace"):
         if name in old:
             new.setdefault(name, old[name])
+    if "namespace" not in old:
+        new.pop("namespace", None)
     new["resourceVersion"] = old["resourceVersion"]
     new.pop("selfLink", None)
 

@@ -122,6 +122,7 @@ class Writer:
         live, author = old.object if old else None, _author(resource.stored, write)
         applied = copied(applying.apply(live, config, resource.stored.schema, author, force=force))
         if old is None:
+            applied["metadata"].pop("resourceVersion", None)
             return self._begin(resource, namespace, applied, write, applied=True)
         return self._change(resource, old, applied, write, applied=True)
 
