@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from gpushare import data, names
-from gpushare.controller import app
+from gpushare.controller import app, reconciling
 from gpushare.domain import manifests
 from gpushare.sandbox.apiserver import statuses
 from gpushare.sandbox.apiserver.api import Answer
@@ -108,12 +108,13 @@ async def test_no_server_at_the_start(cluster: GpuCluster) -> None:
         await cluster.until_config("gpu01", reason="none")
 
 
-async def test_another_operator(cluster: GpuCluster) -> None:
-    """Where a GPUCluster exists another operator is in charge: nothing is written until it goes."""
+async def test_another_operator(cluster: GpuCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a GPUCluster exists another operator is in charge: nothing is written until it goes, which is looked for."""
+    monkeypatch.setattr(reconciling, "_RIVAL_SECONDS", 0.3)
     await cluster.admin.apply(GPU_CLUSTERS, manager="installer")
     gpu_cluster = {"apiVersion": "nvidia.com/v1alpha1", "kind": "GPUCluster", "metadata": {"name": "gpu-cluster"}}
     await cluster.until("the kind is served", lambda: _create(cluster, gpu_cluster))
-    async with cluster.controller("--resync-seconds=0.3"):
+    async with cluster.controller():
         await cluster.apply_policy()
         await cluster.until_condition("Conflict", "True", saying="gpu-cluster")
         assert await cluster.admin.get(manifests.GPU_NODE, "gpu01") is None

@@ -31,7 +31,7 @@ _FAILURE_BURST = 5
 """How soon a new reason of a failure is told, and how often: some name a time or a port, and differ each time."""
 
 _RIVAL_SECONDS = 20.0
-"""How often NVIDIA's operator is looked for again where it was found: people scale it down and wait for us."""
+"""How often another operator is looked for again where it was found: people end it and wait for us."""
 
 Request = Callable[[str, float], None]
 """Asks for another pass: why, and in how many seconds."""
@@ -96,12 +96,12 @@ class Reconciler:
 
     async def _decide(self) -> Plan:
         plan = build_plan(self._store.snapshot(), clock.now(), self._standing)
-        # NVIDIA's operator may have started since the last resync and taken back what is its, or may be gone by now.
-        if plan.takes_over or conflicts.awaits_nvidia_operator(self._store.snapshot()):
+        # Another operator may have started since the last resync and taken back what is its, or may be gone by now.
+        if plan.takes_over or conflicts.awaits_another(self._store.snapshot()):
             await rivals.look(self._cluster, self._store)
             plan = build_plan(self._store.snapshot(), clock.now(), self._standing)
-        if conflicts.awaits_nvidia_operator(self._store.snapshot()):
-            self._request("nvidia", _RIVAL_SECONDS)
+        if conflicts.awaits_another(self._store.snapshot()):
+            self._request("rival", _RIVAL_SECONDS)
         return plan
 
     def _follow(self, policy: str) -> None:

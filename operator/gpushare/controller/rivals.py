@@ -1,4 +1,4 @@
-"""Looks whether NVIDIA's operator is at work: it renews a Lease as long as it is.
+"""Looks for other operators: NVIDIA's is at work while it renews its Lease, that of a GPUCluster while there is one.
 
 Called by `syncing`, and by `reconciling` before something is taken over.
 """
@@ -21,7 +21,8 @@ _ABSENT: Final = frozenset({403, 404})
 
 
 async def look(cluster: Cluster, store: Store) -> None:
-    """Brings the store up to date: our namespace, and those from which a policy says that it is followed."""
+    """Brings the store up to date: GPUClusters, our namespace, and those from which a policy says that it is followed."""
+    store.gpu_clusters = await _list_gpu_clusters(cluster)
     policies = store.snapshot().policies
     namespaces = {store.settings.namespace, *(policy.namespace for policy in policies if policy.namespace)}
     store.nvidia_operators = await find_nvidia_operators(cluster, namespaces)
@@ -49,3 +50,13 @@ async def _is_at_work(cluster: Cluster, namespace: str, now: datetime) -> bool:
     if not spec.get("holderIdentity") or not spec.get("renewTime"):
         return False
     return (now - datetime.fromisoformat(spec["renewTime"])).total_seconds() < FRESH_SECONDS
+
+
+async def _list_gpu_clusters(cluster: Cluster) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(await cluster.names(manifests.GPU_CLUSTER)))
+    except ClusterRefused as error:
+        # Almost no cluster has the kind, and where we may not see it, it does not concern us.
+        if error.code in _ABSENT:
+            return ()
+        raise

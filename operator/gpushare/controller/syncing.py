@@ -46,7 +46,6 @@ class Syncing:
         if self._store.missing_rights:
             self._request(_RIGHTS_SECONDS)
         try:
-            self._store.gpu_clusters = await self._list_gpu_clusters()
             await self._see_all()
             await rivals.look(self._cluster, self._store)
             self._store.pod_security = await self._read_pod_security()
@@ -96,12 +95,3 @@ class Syncing:
             self._store.see_written(manifest)
         self._store.drop_others(LISTED.kind, frozenset(item["metadata"]["name"] for item in found), since)
         return True
-
-    async def _list_gpu_clusters(self) -> tuple[str, ...]:
-        try:
-            return tuple(sorted(await self._cluster.names(manifests.GPU_CLUSTER)))
-        except ClusterRefused as error:
-            # Almost no cluster has the kind, and where we may not see it, it does not concern us.
-            if error.code in _ABSENT:
-                return ()
-            raise

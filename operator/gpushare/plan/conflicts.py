@@ -24,11 +24,11 @@ def find_blocking(snapshot: Snapshot, active: Policy) -> list[str]:
     ]
 
 
-def awaits_nvidia_operator(snapshot: Snapshot) -> bool:
-    """Whether nothing is written until NVIDIA's operator is gone, which people may have just told it to be."""
+def awaits_another(snapshot: Snapshot) -> bool:
+    """Whether nothing is written until another operator is gone, which people may have just told it to be."""
     active = policies.choose(snapshot).active
-    own = snapshot.settings.namespace
-    return own in snapshot.nvidia_operators or (active is not None and is_followed_by_another(snapshot, active))
+    is_shared = active is not None and is_followed_by_another(snapshot, active)
+    return bool(snapshot.gpu_clusters) or snapshot.settings.namespace in snapshot.nvidia_operators or is_shared
 
 
 def is_followed_by_another(snapshot: Snapshot, active: Policy) -> bool:
