@@ -31,8 +31,6 @@ class HolderWatch:
         """In order of namespace, pod and container."""
         self.is_known = False
         """Whether `holders` is what the kubelet has told, be it a while ago; else nobody knows, which is not nobody."""
-        self.is_current = False
-        """Whether the kubelet answered when it was last asked."""
         self.awaits_more: Callable[[], bool] | None = None
         """Says whether the kubelet has yet to tell of an Allocate; then it is asked again soon. None: nobody waits for it, so
         that there is a pause between two readings."""
@@ -75,25 +73,27 @@ class HolderWatch:
             self._allocated.clear()
             await asyncio.sleep(AFTER_ALLOCATE_SECONDS)
 
-    async def read(self) -> Sequence[ContainerDevices]:
-        """Asks now; as last known where the kubelet does not answer."""
+    async def ask(self) -> Sequence[ContainerDevices] | None:
+        """Asks now; None where the kubelet does not answer."""
         from gpushare.kubelet.podresources import read_holders  # late: after the first list
 
-        with contextlib.suppress(KubeletError):
-            self.is_current = False
+        try:
             found = await self._loop.run_in_executor(self._executor, read_holders, self._socket)
-            self.is_current = True
-            self._told = tuple(sorted(found, key=lambda holder: (holder.namespace, holder.pod, holder.container)))
-        return self._told or ()
+        except KubeletError:
+            return None
+        self._told = tuple(sorted(found, key=lambda holder: (holder.namespace, holder.pod, holder.container)))
+        return self._told
+
+    async def read(self) -> Sequence[ContainerDevices]:
+        """Asks now; as last known where the kubelet does not answer."""
+        return await self.read_known() or ()
 
     async def read_known(self) -> Sequence[ContainerDevices] | None:
         """The same; None where the kubelet has never answered yet."""
-        await self.read()
+        await self.ask()
         return self._told
 
     async def until_known(self) -> None:
         """Returns once the kubelet has answered; it may be starting just as the agent is."""
-        while self._told is None:
-            await self.read()
-            if self._told is None:
-                await asyncio.sleep(AGAIN_SECONDS)
+        while await self.read_known() is None:  # noqa: ASYNC110 - the kubelet tells nobody
+            await asyncio.sleep(AGAIN_SECONDS)

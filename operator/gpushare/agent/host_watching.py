@@ -67,8 +67,8 @@ class HostWatch:
         if not await self._loop.run_in_executor(self._executor, self._describer.has_leftovers):
             self._free_looks = 0
             return
-        holders = await self._holders.read()
-        is_free = self._holders.is_current and not any(holder.resource in decision.pools for holder in holders)
+        holders = await self._holders.ask()
+        is_free = holders is not None and not any(holder.resource in decision.pools for holder in holders)
         self._free_looks = self._free_looks + 1 if is_free else 0
         if self._free_looks >= _LOOKS_BEFORE_CLEARING:
             await self._loop.run_in_executor(self._executor, self._describer.clear)

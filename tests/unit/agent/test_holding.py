@@ -118,13 +118,13 @@ async def test_kubelet_that_does_not_answer(asked: Asked) -> None:
     asked.holders = [holder("a")]
     async with asked.watching():
         await asked.next_reading()
-        assert asked.watch.is_current
+        assert await asked.watch.ask() == (holder("a"),)
         asked.server.stop()
         asked.watch.see_allocate()
         await asked.next_reading()
 
     assert [found.pod for found in asked.watch.holders] == ["a"]
-    assert not asked.watch.is_current
+    assert await asked.watch.ask() is None
 
 
 async def test_kubelet_that_has_not_answered_yet(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
