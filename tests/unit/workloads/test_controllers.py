@@ -113,6 +113,18 @@ async def test_failed_create(world, error):
     assert event["message"] == f"Error creating: {error}"
 
 
+async def test_daemon_set_that_may_not_create(world):
+    """Its status tells how things are all the same: who waits for a rollout sees that the change was noticed."""
+    async with world.alive("a"):
+        world.cluster.refusals["create Pod"] = ClusterRefused("no such priority class", code=403)
+        await world.cluster.create(objects.workload("DaemonSet", "dp"))
+        await world.cluster.until(lambda: world.status(manifests.DAEMON_SET, "dp").get("numberReady") == 1)
+
+    status, pod = "replace DaemonSet dp/status", "create Pod"
+    first = next(write for write in world.cluster.writes if write == status or write.startswith(pod))
+    assert first == status
+
+
 async def test_recreate(world):
     """Old and new pods of a Deployment that recreates are never there together."""
     spec = {"replicas": 3, "strategy": {"type": "Recreate"}}

@@ -58,10 +58,12 @@ class DaemonSets:
         revision_hash = await self._keep_history(daemon_set, known)
         pods = await self._writer.claim(daemon_set, manifests.DAEMON_SET, self._pods.candidates(daemon_set))
         view = self._view(daemon_set, revision_hash, pods)
-        await self._act(view)
-        # As the pods were before, like the real one: who follows a rollout sees that an old pod has gone before its
-        # successor counts. Pods that have just been made bring the next call.
-        await self._writer.replace_status(daemon_set, status.build_status(view))
+        try:
+            await self._act(view)
+        finally:
+            # Like the real one, also where pods could not be made, and as they were before: who follows a rollout sees that
+            # an old pod has gone before its successor counts. Pods that have just been made bring the next call.
+            await self._writer.replace_status(daemon_set, status.build_status(view))
         await self._forget_history(daemon_set, known, pods)
         self._come_back(key, view)
 
