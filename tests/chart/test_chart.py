@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,17 @@ from gpushare.render import templates
 from support import helm
 
 VALUES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
+PAGES = [*helm.ROOT.glob("docs/*.md"), *helm.ROOT.glob("charts/*/README.md")]
+WRITTEN = sorted(
+    {
+        option
+        for page in PAGES
+        for option in re.findall(r"--set(?:-json|-string)? (?:'[^']+'|[^\s`)]+)", page.read_text())
+        if not re.search(
+            r"\.\.\.|nfd\.|nvidiaNodeSelector", option
+        )  # to be filled in, of our packages, of HAMi's chart
+    }
+)
 CRDS = data.path_of("crds")
 IMAGE = f"{names.IMAGE}:{__version__}"
 
@@ -44,6 +57,12 @@ def test_objects_are_valid(values: Path) -> None:
             jsonschema.validate(manifest, _schema_of("nvidia.com_clusterpolicies.yaml"))
         elif manifest["kind"] not in {"ServiceMonitor", "PrometheusRule"}:  # kinds of the Prometheus operator
             kubernetes_validate.validate(manifest, "1.36", strict=True)
+
+
+@pytest.mark.parametrize("option", WRITTEN)
+def test_what_the_pages_set_is_taken(option: str) -> None:
+    """People copy it: `--set` makes a text of 1.5, where the schema wants a number."""
+    assert helm.render(*shlex.split(option))
 
 
 @pytest.mark.parametrize("values", [pytest.param(path, id=path.stem) for path in VALUES])
