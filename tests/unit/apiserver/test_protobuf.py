@@ -61,6 +61,10 @@ NAMED = text(1, text(1, "x") + text(2, "") + text(3, "ns") + text(5, "") + numbe
             {"spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}, id="quantity",
         ),
         pytest.param(
+            "ResourceQuota", "v1", text(2, entry(1, "limits.nvidia.com/gpumem", text(1, "4000"))) + text(3, b""),
+            {"spec": {"hard": {"limits.nvidia.com/gpumem": "4000"}}}, id="quota",
+        ),
+        pytest.param(
             "Pod", "v1", text(2, text(1, text(1, "v") + text(2, text(2, b"")))),
             {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}, id="volume",
         ),

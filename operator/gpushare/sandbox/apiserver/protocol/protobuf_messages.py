@@ -99,6 +99,8 @@ MESSAGES: Final = {
     "BoundObjectReference": "kind=1 apiVersion=2 name=3 uid=4",
     "Eviction": "metadata=1:ObjectMeta deleteOptions=2:DeleteOptions",
     "PriorityClass": "metadata=1:ObjectMeta value=2:int globalDefault=3:bool description=4 preemptionPolicy=5",
+    "ResourceQuota": "metadata=1:ObjectMeta spec=2:ResourceQuotaSpec",
+    "ResourceQuotaSpec": "hard=1:{quantity} scopes=2:[text]",
     "PodDisruptionBudget": "metadata=1:ObjectMeta spec=2:PodDisruptionBudgetSpec",
     "PodDisruptionBudgetSpec": (
         "minAvailable=1:intstr? selector=2:LabelSelector maxUnavailable=3:intstr? unhealthyPodEvictionPolicy=4"
