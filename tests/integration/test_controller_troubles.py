@@ -162,6 +162,30 @@ async def test_only_one_policy(cluster: GpuCluster) -> None:
     assert "status" not in await cluster.get(manifests.CLUSTER_POLICY, "theirs")
 
 
+async def test_misspelt_policy(cluster: GpuCluster, caplog: pytest.LogCaptureFixture) -> None:
+    """A controller that is told to follow a policy that is not there leaves alone what runs for another one."""
+    daemonset = (manifests.DAEMON_SET, names.DAEMONSET_DEVICE_PLUGIN, NAMESPACE)
+    async with cluster.controller():
+        await cluster.apply_policy()
+        await cluster.until("DaemonSet", lambda: cluster.admin.get(*daemonset))
+        await cluster.until_config("gpu01", reason="none")
+        await cluster.quiet()
+    before = await cluster.get(*daemonset)
+    async with cluster.controller("--policy", "cluster-polizy"):
+        await cluster.until("it says so", lambda: _has_said(caplog, 'there is no ClusterPolicy "cluster-polizy"'))
+        await cluster.quiet()
+        assert await cluster.get(*daemonset) == before
+        await cluster.until_config("gpu01", reason="none")
+
+        await cluster.apply_policy("cluster-polizy")
+        await cluster.until_condition("ConfigValid", "True", name="cluster-polizy")
+    assert (await cluster.get(*daemonset))["metadata"]["ownerReferences"][0]["name"] == "cluster-polizy"
+
+
+async def _has_said(caplog: pytest.LogCaptureFixture, text: str) -> bool:
+    return any(text in str(vars(record).get("reason")) for record in caplog.records)
+
+
 async def test_missing_right(cluster: GpuCluster) -> None:
     """What the controller may not do stands on the policy, in the API server's words, and the rest is done."""
     role = await cluster.get(manifests.ROLE, names.CONTROLLER, NAMESPACE)

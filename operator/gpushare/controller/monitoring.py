@@ -30,6 +30,8 @@ class Facts:
     """By the clock of `passes`."""
     unspeakable: str = ""
     """Rights that are missing and cannot be told on a policy, for people."""
+    misnamed: str = ""
+    """Why nothing is changed, where the policy that was named is not there, for people."""
     watches_stand_seconds: float = 0.0
     """For how long the loop of the watches has not turned."""
     certificate: Gauge | None = None
@@ -64,7 +66,7 @@ class Monitoring(monitoring.Monitoring):
             return "the API server does not serve ClusterPolicy and GPUNode (yet)"
         if facts.leading and not facts.passes.synced:
             return "the watches have not told of everything yet"
-        return ""
+        return facts.misnamed if facts.leading else ""
 
     def collect(self) -> Iterator[Metric]:
         """Its figures, as they are now."""

@@ -61,7 +61,9 @@ class Reconciler:
         self._log = log
         self._standing: Standing | None = None
         self._active: str | None = None
-        """Name of the policy that was followed last; None before the first pass."""
+        """Name of the policy that was followed last, or why none is; None before the first pass."""
+        self.misnamed = ""
+        """`Plan.misnamed` of the last pass."""
         self._pace = Pace(time.monotonic, seconds=_STATUS_SECONDS, burst=_STATUS_BURST)
         self._failing = Pace(time.monotonic, seconds=_FAILURE_SECONDS, burst=_FAILURE_BURST)
 
@@ -80,7 +82,7 @@ class Reconciler:
         plan = await self._decide()
         if plan.wake_seconds is not None:
             self._request("grace", plan.wake_seconds)
-        self._follow(plan.active)
+        self._follow(plan)
         failures = await self._carry_out(plan)
         self._poster.post(plan.events)
         # The log of a new process begins with what is wrong, also where that was told before.
@@ -104,11 +106,16 @@ class Reconciler:
             self._request("rival", _RIVAL_SECONDS)
         return plan
 
-    def _follow(self, policy: str) -> None:
-        if policy != self._active:
-            self._active = policy
-            text = "following policy" if policy else "no policy: what the operator made is removed"
-            self._log.info(text, extra={"policy": policy} if policy else {})
+    def _follow(self, plan: Plan) -> None:
+        before, self._active, self.misnamed = self._active, plan.active or plan.misnamed, plan.misnamed
+        if self._active == before:
+            return
+        if plan.misnamed:
+            self._log.warning("nothing is changed", extra={"reason": plan.misnamed})
+        elif plan.active:
+            self._log.info("following policy", extra={"policy": plan.active})
+        else:
+            self._log.info("no policy: what the operator made is removed")
 
     def _tell(self, notes: Iterable[EventNote]) -> None:
         """Logs what is told on policies, which sums up what is told on nodes and ConfigMaps."""

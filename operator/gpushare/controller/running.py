@@ -60,7 +60,7 @@ class Controller:
         self._poster = EventPoster(
             self._cluster, source=Source(names.MANAGER_CONTROLLER, names.CONTROLLER), now=clock.now, log=log
         )
-        reconciler = Reconciler(
+        self._reconciler = Reconciler(
             self._cluster,
             self._store,
             Effects(self._cluster, self._store, render, log),
@@ -68,16 +68,17 @@ class Controller:
             request=lambda reason, seconds: self._loop.request(reason, delay=seconds),
             log=log,
         )
-        self._search = reconciler.search
         self._permissions = Permissions(self._cluster, namespace, _own_roles(namespace), log)
         syncing = Syncing(
             self._cluster,
             self._store,
             self._permissions,
-            report_blocked=reconciler.report_blocked,
+            report_blocked=self._reconciler.report_blocked,
             request=lambda seconds: self._loop.request_resync(delay=seconds),
         )
-        self._loop = Loop(reconciler.run_pass, resync=syncing.resync, resync_seconds=options.resync_seconds, log=log)
+        self._loop = Loop(
+            self._reconciler.run_pass, resync=syncing.resync, resync_seconds=options.resync_seconds, log=log
+        )
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -94,7 +95,7 @@ class Controller:
                     group.create_task(self._admit(self._certificate, self._options.webhook_port))
                 group.create_task(self._operating.run())
                 group.create_task(self._poster.run())
-                group.create_task(self._search.run())
+                group.create_task(self._reconciler.search.run())
                 group.create_task(self._lead())
         finally:
             if self._lease is not None:
@@ -166,6 +167,7 @@ class Controller:
             certificate=self._certificate.gauge() if self._certificate is not None else None,
             now=asyncio.get_running_loop().time(),
             unspeakable=self._permissions.unspeakable,
+            misnamed=self._reconciler.misnamed,
             watches_stand_seconds=self._operating.standing_seconds if self._served else 0.0,
         )
 

@@ -45,6 +45,8 @@ class Plan:
 
     active: str = ""
     """Name of the policy that is followed; empty: there is none."""
+    misnamed: str = ""
+    """Why nothing is changed though there is none: it is not the one that was named."""
     components: tuple[Component, ...] = ()
     """To render, decorate, order and apply, where it differs from what is there."""
     pod_security: Mapping[str, str] | None = None
@@ -94,6 +96,8 @@ def build_plan(snapshot: Snapshot, now: str, before: Standing | None = None) -> 
         before: `standing` of the last plan; None in the first pass of a process.
     """
     choice = policies.choose(snapshot)
+    if misnamed := policies.describe_misnamed(snapshot):
+        return Plan(misnamed=misnamed, gpu_node_conditions=unfollowed.build_conditions(snapshot, now))
     if choice.active is None:
         gone = fleet.build_removal(snapshot)
         prune = pruning.build_prune(snapshot.objects, wanted=(), held=())

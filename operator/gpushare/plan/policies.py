@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpushare.api.clusterpolicy import parse_policy
+from gpushare.plan import wording
 from gpushare.plan.snapshot import Policy, Snapshot
 
 
@@ -29,6 +30,21 @@ def choose(snapshot: Snapshot) -> Choice:
         key=lambda policy: (policy.created, policy.name),
     )
     return Choice(active=candidates[0] if candidates else None, ignored=tuple(candidates[1:]))
+
+
+def describe_misnamed(snapshot: Snapshot) -> str:
+    """That `--policy` names none that there is, and what runs belongs to one that is there; empty where it is not so.
+
+    Whoever misspells a name must not lose all agents by it.
+    """
+    owners = {item.controller for item in snapshot.objects if item.managed}
+    others = [policy.name for policy in snapshot.policies if policy.uid in owners and not policy.deleting]
+    if not others or choose(snapshot).active is not None:
+        return ""
+    return (
+        f'there is no ClusterPolicy "{snapshot.settings.policy}", as --policy (chart value policy) names it, and what runs '
+        f"belongs to {wording.listed(others)}: nothing is changed until that one is deleted, or the other is there"
+    )
 
 
 def missing_config_map(snapshot: Snapshot) -> str:

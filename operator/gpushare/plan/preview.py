@@ -114,7 +114,7 @@ def _foresee(after: Snapshot, hardware: Mapping[str, Hardware], now: str) -> _Fu
     bare = replace(after, policies=tuple(replace(policy, conditions=(), state="") for policy in after.policies))
     plan = build_plan(bare, now)
     active = _active(plan)
-    held = active is not None and not _messages(active, status.CONFIG_VALID, "True", "False")
+    held = bool(plan.misnamed) or (active is not None and not _messages(active, status.CONFIG_VALID, "True", "False"))
     # As if there were no brake, to see what every node would come to; then, how far it lets them come.
     unbraked = replace(bare, settings=replace(bare.settings, canary=None, stop_on_refusal=False))
     members = {} if held or active is None else _members(unbraked, now)
@@ -229,6 +229,8 @@ def _active(plan: Plan) -> PolicyStatus | None:
 
 
 def _refusals(future: _Future) -> Iterator[str]:
+    if future.plan.misnamed:
+        yield future.plan.misnamed
     active = _active(future.plan)
     if active is None:
         return

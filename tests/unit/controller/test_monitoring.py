@@ -50,6 +50,7 @@ def facts(*, served: bool = True, leading: bool = True, synced: bool = True) -> 
         pytest.param(facts(leading=False, synced=False), 200, "ok", id="waiting for its turn"),
         pytest.param(facts(served=False), 503, "ClusterPolicy and GPUNode", id="no kinds"),
         pytest.param(facts(synced=False), 503, "watches", id="not all is seen"),
+        pytest.param(replace(facts(), misnamed="there is no ..."), 503, "there is no", id="another policy was named"),
     ],
 )
 async def test_ready(state: Facts, status: int, saying: str) -> None:

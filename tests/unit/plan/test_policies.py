@@ -53,6 +53,23 @@ def test_second_policy_waits_and_takes_over() -> None:
     assert alone.gpu_nodes == alone.gpu_node_removals == alone.prune == ()
 
 
+def test_misspelt() -> None:
+    """Whoever names a policy that is not there loses nothing of the one that is; without that one, all goes."""
+    before, _ = settle(snapshot(node(), policies=(OLD,)))
+    misspelt = replace(before, settings=replace(before.settings, policy="odl"))
+
+    plan = build_plan(misspelt, LATER)
+
+    assert 'there is no ClusterPolicy "odl", as --policy' in plan.misnamed
+    assert "belongs to old: nothing is changed" in plan.misnamed
+    assert plan.prune == plan.gpu_node_removals == plan.node_labels == plan.policies == plan.gpu_node_conditions == ()
+    for gone in ((), (replace(OLD, deleting=True),), (NEW,)):
+        plan = build_plan(replace(misspelt, policies=gone), LATER)
+        assert plan.misnamed == ""
+        assert plan.prune
+        assert plan.gpu_node_removals
+
+
 @pytest.mark.parametrize(
     ("active", "expected"),
     [

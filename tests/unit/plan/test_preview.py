@@ -205,6 +205,15 @@ def test_second_policy() -> None:
     )
 
 
+def test_controller_that_is_told_of_another_policy() -> None:
+    """Where the one that it was told to follow is not there, nothing is changed, and that is said."""
+    before, hardware = in_force()
+    preview, shown = preview_of(before, hardware, settings=replace(before.settings, policy="misspelt"))
+
+    assert (preview.policy, preview.refused, shown.resources_after, shown.labels) == ("", True, {GPU: 8}, {})
+    assert 'there is no ClusterPolicy "misspelt"' in preview.refusals[0]
+
+
 def test_gpus_not_known() -> None:
     """Before an agent has told of them, counts cannot be had."""
     _, shown = preview_of(sliced(), Hardware(status=GPUNodeStatus()))
