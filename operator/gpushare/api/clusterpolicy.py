@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import pydantic
 from pydantic.alias_generators import to_camel
@@ -32,6 +32,12 @@ UNMANAGED_SANDBOX: Final = (
 """The same, of virtual machines: without effect until `sandboxWorkloads.enabled`."""
 
 
+_Flag = pydantic.StrictBool
+"""As the kind has it: "yes" is no truth."""
+_Quantity = Annotated[str, pydantic.BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+"""An amount as a text, which is how every API server writes it."""
+
+
 class _Part(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="ignore", frozen=True, alias_generator=to_camel, populate_by_name=True)
 
@@ -50,7 +56,7 @@ class _Part(pydantic.BaseModel):
 class Switch(_Part):
     """A component of which only this matters."""
 
-    enabled: bool | None = None
+    enabled: _Flag | None = None
 
 
 class EnvVar(_Part):
@@ -61,10 +67,10 @@ class EnvVar(_Part):
 
 
 class Resources(_Part):
-    """Requests and limits; quantities as they were written."""
+    """Requests and limits."""
 
-    limits: dict[str, int | str] = {}
-    requests: dict[str, int | str] = {}
+    limits: dict[str, _Quantity] = {}
+    requests: dict[str, _Quantity] = {}
 
 
 class Operand(Switch):
@@ -79,7 +85,7 @@ class Operand(Switch):
     args: tuple[str, ...] = ()
     env: tuple[EnvVar, ...] = ()
     resources: Resources | None = None
-    host_network: bool = False
+    host_network: _Flag = False
 
 
 class PluginConfig(_Part):
@@ -107,7 +113,7 @@ class ServiceMonitor(Switch):
 
     interval: str = ""
     scrape_timeout: str = ""
-    honor_labels: bool | None = None
+    honor_labels: _Flag | None = None
     additional_labels: dict[str, str] = {}
     relabelings: tuple[dict[str, Any] | None, ...] = ()
 
@@ -153,7 +159,7 @@ class Mig(_Part):
 class Cdi(Switch):
     """Whether containers get their GPUs by CDI."""
 
-    nri_plugin_enabled: bool = False
+    nri_plugin_enabled: _Flag = False
 
 
 class Toolkit(Switch):
@@ -294,6 +300,6 @@ def _problem_of(error: Any) -> Problem:
         expected = "one of " + str(error["ctx"]["expected"]).replace(" or ''", "").replace("'", "")
     else:
         expected = _EXPECTED.get(kind.partition("_")[0], "")
-    found = repr(error["input"])[:60]
+    found = "null" if error["input"] is None else repr(error["input"])[:60]
     message = f"expected {expected}, found {found}" if expected else f"{error['msg'].lower()}, found {found}"
     return Problem(path=path, message=message)

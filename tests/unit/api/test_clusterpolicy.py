@@ -48,6 +48,14 @@ def test_empty_is_nothing() -> None:
             "expected true or false, found 'perhaps'", id="no boolean",
         ),
         pytest.param(
+            {"spec": {"devicePlugin": {"enabled": "yes"}}}, "spec.devicePlugin.enabled",
+            "expected true or false, found 'yes'", id="a text is no boolean",
+        ),
+        pytest.param(
+            {"spec": {"devicePlugin": {"resources": {"limits": {"cpu": None}}}}}, "spec.devicePlugin.resources.limits.cpu",
+            "expected a text, found null", id="no amount",
+        ),
+        pytest.param(
             {"spec": {"devicePlugin": {"env": [{"value": "x"}]}}}, "spec.devicePlugin.env[0].name", "is missing", id="no name",
         ),
         pytest.param(

@@ -125,7 +125,7 @@ def test_environment_keeps_places() -> None:
         pytest.param({"devicePlugin": {"imagePullPolicy": "Always"}}, "pull_policy", "Always", id="pull policy"),
         pytest.param({"devicePlugin": {"imagePullSecrets": ["a", "b", "a"]}}, "pull_secrets", ["a", "b"], id="pull secrets"),
         pytest.param({"devicePlugin": {"resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}}, "resources",
-                     {"limits": {"cpu": 1, "memory": "1Gi"}}, id="resources as written"),
+                     {"limits": {"cpu": "1", "memory": "1Gi"}}, id="resources as the API server writes them"),
         pytest.param({"daemonsets": {"labels": {"app": "x", "helm.sh/chart": "v1", "team": "ml",
                                                 "app.kubernetes.io/managed-by": "gpu-operator"}}},
                      "pod_labels", {"team": "ml"}, id="volatile labels restart no pod"),
