@@ -31,9 +31,17 @@ def _names(_context: click.Context, _option: click.Parameter, values: tuple[str,
 
 @click.command("allocate", short_help="which GPUs a request would get on a node, and why")
 @click.argument("size", type=click.IntRange(min=1), metavar="N")
-@click.option("--policy", type=click.Choice(list(POLICIES)), default="best-effort", show_default=True)
-@click.option("--must-include", multiple=True, callback=_names, help="Indices or UUIDs that must be in, such as 0,3.")
-@click.option("--in-use", multiple=True, callback=_names, help="Indices or UUIDs that are not free.")
+@click.option(
+    "--policy", type=click.Choice(list(POLICIES)), default="best-effort", show_default=True, help="How they are chosen."
+)
+@click.option(
+    "--must-include",
+    multiple=True,
+    callback=_names,
+    metavar="GPUS",
+    help="Indices or UUIDs that must be in, such as 0,3.",
+)
+@click.option("--in-use", multiple=True, callback=_names, metavar="GPUS", help="Indices or UUIDs that are not free.")
 @inventories.FILE
 @inventories.NODE
 @inventories.OUTPUT

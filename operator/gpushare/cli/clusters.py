@@ -26,7 +26,7 @@ KUBECONFIG = click.option(
 )  # fmt: skip
 
 FILES = click.option(
-    "--file", "-f", "files", multiple=True,
+    "--file", "-f", "files", multiple=True, metavar="FILE",
     help="In place of a cluster: what `kubectl get nodes,gpunodes,pods -A -o yaml` printed; - is standard input. May be given "
     "several times.",
 )  # fmt: skip

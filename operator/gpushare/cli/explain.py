@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from gpushare.views.explanations import Explanation
 
 _POD_WORDS = frozenset({"pod", "pods", "po"})
+_DEFAULT = "default"
 _NODE_WORDS = frozenset({"node", "nodes", "no", "gpunode", "gpunodes"})
 
 
 @click.command("explain", short_help="why a pod waits or got its GPU; why a node runs what it runs")
 @click.argument("names", nargs=-1, required=True, metavar="POD|NODE")
-@click.option("--namespace", "-n", default="default", show_default=True, help="The pod's namespace.")
+@click.option(
+    "--namespace", "-n", default="", metavar="NAME",
+    help="The pod's namespace; default: that of the kubeconfig's context, else `default`.",
+)  # fmt: skip
 @clusters.FILES
 @clusters.KUBECONFIG
 @inventories.OUTPUT
@@ -39,7 +43,8 @@ def command(
 
     try:
         picture = pictures.read_picture(files, kubeconfig, manifests.RESOURCE_QUOTA)
-        explanation = _explain(picture, *_read_name(names), namespace)
+        usual = "" if namespace or files else clusters.read_credentials(kubeconfig).namespace
+        explanation = _explain(picture, *_read_name(names), namespace or usual or _DEFAULT)
     except UsageError as error:
         raise click.UsageError(str(error)) from error
     except GpuShareError as error:

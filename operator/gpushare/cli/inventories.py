@@ -16,7 +16,9 @@ FILE = click.option(
     help="A node's description, a scenario of the sandbox, or what `gpushare topology -o yaml` printed; - is standard "
     "input. Default: this machine's driver.",
 )  # fmt: skip
-NODE = click.option("--node", default="", help="Which node of a scenario; default: the first one that has GPUs.")
+NODE = click.option(
+    "--node", default="", metavar="NAME", help="Which node of a scenario; default: the first one that has GPUs."
+)
 OUTPUT = click.option("--output", "-o", type=click.Choice(["json", "yaml"]), help="For programs, in this form.")
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command("plan", short_help="what a change would make of every node: configuration, resources, labels, pods")
 @click.option(
-    "--file", "-f", "files", multiple=True,
+    "--file", "-f", "files", multiple=True, metavar="FILE",
     help="ClusterPolicies and ConfigMaps, as if they were applied; - is standard input. May be given several times.",
 )  # fmt: skip
 @click.option(
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     "--offline", type=click.Path(dir_okay=False, path_type=Path),
     help="No cluster, but the nodes of this scenario of the sandbox, on which nothing of ours is yet.",
 )  # fmt: skip
-@click.option("--namespace", "-n", default="gpu-operator", show_default=True, help="The operator's namespace.")
+@click.option(
+    "--namespace", "-n", default="gpu-operator", show_default=True, metavar="NAME", help="The operator's namespace."
+)
 @clusters.KUBECONFIG
 @inventories.OUTPUT
 def command(*, output: str | None, **options: Any) -> int:

@@ -19,7 +19,10 @@ from gpushare.errors import GpuShareError, UsageError
     help="Whether it fits this hardware too: a node's description or a scenario of the sandbox.",
 )  # fmt: skip
 @click.option(
-    "--node", default="", help="Which node of --fit; without --fit, the node of the cluster that it must fit."
+    "--node",
+    default="",
+    metavar="NAME",
+    help="Which node of --fit; without --fit, the node of the cluster that it must fit.",
 )
 @clusters.KUBECONFIG
 @inventories.OUTPUT

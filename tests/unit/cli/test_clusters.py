@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
 import pytest
 
+from gpushare.cli import commands, pictures
 from gpushare.cli.clusters import read_credentials
 from gpushare.errors import UsageError
 
@@ -63,3 +65,20 @@ def test_file_that_is_no_text(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match=r"binary: is no text"):
         read_credentials(tmp_path / "binary")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        pytest.param((), "no pod team/a", id="that of the context"),
+        pytest.param(("-n", "other"), "no pod other/a", id="another one"),
+    ],
+)
+def test_namespace(words: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin of kubectl looks for a pod where kubectl would."""
+    file, stderr = tmp_path / "kubeconfig", io.StringIO()
+    file.write_text((KUBECONFIG % {"name": "x"}).replace("cluster: x}", "cluster: x, namespace: team}"))
+    monkeypatch.setattr(pictures, "read_picture", lambda *_: pictures.Picture(()))
+
+    assert commands.run(("explain", "a", "--kubeconfig", str(file), *words), stderr=stderr) == 2
+    assert says in stderr.getvalue()
