@@ -113,14 +113,16 @@ class Troubles:
         """
         self._driver_load = reading.driver_load
         reasons = {problem.path: problem.message for problem in reading.inventory.problems}
-        if trusts_silence:
-            reasons.clear()
-        else:
+        if not trusts_silence:
             self._mark_silent(reading, reasons, now)
+        present = {gpu.uuid: gpu for gpu in reading.inventory.gpus}
         missing = {uuid: gpu for uuid, gpu in self._gpus.items() if f"gpus[{gpu.index}]" in reasons}
-        self._gpus = missing | {gpu.uuid: gpu for gpu in reading.inventory.gpus}
+        self._gpus = missing | present
         self._heal(reading, now)
-        return self.apply(reading.inventory)
+        inventory = reading.inventory
+        if trusts_silence:
+            inventory = replace(inventory, gpus=tuple((missing | present).values()))
+        return self.apply(inventory)
 
     def _mark_silent(self, reading: Reading, reasons: Mapping[str, str], now: Moment) -> None:
         present = {gpu.uuid for gpu in reading.inventory.gpus}

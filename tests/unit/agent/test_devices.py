@@ -230,16 +230,20 @@ async def test_report_about_a_new_instance(tmp_path: Path) -> None:
 
 
 async def test_checks_that_are_off(nvml: SimulatedNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing makes a GPU sick; one that cannot be read is not there."""
+    """Nothing makes a GPU sick; one that cannot be read is as it was."""
     monkeypatch.setattr(devices, "READ_SECONDS", 0.05)
     watched = Watched(nvml, tmp_path, Checks.parse(HealthChecks(disabled="all")))
     async with watched.running():
         await watched.until(lambda: len(watched.gpus) == 3)
+        before = watched.gpus
         nvml.inject(Event(uuid=watched.gpus[0].uuid, xid=79))
+        nvml.lose(1)
+        await watched.until(lambda: bool(watched.watch.inventory and watched.watch.inventory.problems))
+        assert watched.gpus == before
         nvml.fail("gone")
         await watched.until(lambda: watched.watch.failure == "gone")
 
-        assert watched.sick == []
+        assert watched.gpus == before
 
 
 class Forgetful(SimulatedNvml):
