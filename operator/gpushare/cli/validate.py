@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -38,7 +40,7 @@ def command(*, files: tuple[str, ...], fit: Path | None, node: str, kubeconfig: 
 
     inventory = _inventory(fit, node, kubeconfig)
     try:
-        found = {file: validation.check_text(texts.read_text(file)) for file in files}
+        found = {file: validation.check_text(texts.read_text(file), _policy_schema()) for file in files}
     except UsageError as error:
         raise click.UsageError(str(error)) from error
     together = validation.check_references([item for checked in found.values() for item in checked])
@@ -53,6 +55,16 @@ def command(*, files: tuple[str, ...], fit: Path | None, node: str, kubeconfig: 
         for file, checked in found.items():
             click.echo("\n".join(views.build_lines(file, checked)))
     return int(any(item.problems for item in together))
+
+
+def _policy_schema() -> Mapping[str, Any]:
+    from gpushare.domain import manifests
+    from gpushare.plan import fields
+    from gpushare.render import templates  # late: it loads templating
+
+    kind = manifests.CLUSTER_POLICY.kind
+    definitions = (each for each in templates.read_definitions() if each["spec"]["names"]["kind"] == kind)
+    return fields.schema_of(next(definitions))
 
 
 def _inventory(fit: Path | None, node: str, kubeconfig: Path | None) -> Inventory | None:

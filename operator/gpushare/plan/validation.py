@@ -19,6 +19,7 @@ from gpushare.domain import manifests
 from gpushare.domain.devices import Inventory, MigStrategy
 from gpushare.errors import ConfigurationError, Problem
 from gpushare.plan import checking
+from gpushare.plan.fields import find_unknown
 from gpushare.plan.snapshot import ConfigMap
 from gpushare.sharing.building import build_pools
 from gpushare.sharing.capability import with_mps_root
@@ -43,10 +44,15 @@ class Checked:
     policy: ClusterPolicy | None = None
 
 
-def check_text(text: str) -> tuple[Checked, ...]:
-    """Everything in one file: a configuration, or manifests, several documents or a `List` as kubectl prints it."""
+def check_text(text: str, schema: Mapping[str, Any] | None = None) -> tuple[Checked, ...]:
+    """Everything in one file: a configuration, or manifests, several documents or a `List` as kubectl prints it.
+
+    Args:
+        text: of the file.
+        schema: what the spec of a ClusterPolicy may hold; None: that is not looked at.
+    """
     chunks = list(split_documents(text))
-    checked = [list(_check_document(chunk)) for chunk in chunks]
+    checked = [list(_check_document(chunk, schema or {})) for chunk in chunks]
     if len(chunks) > 1 and all(not item.title for items in checked for item in items):
         # No manifest among them: the whole is one configuration, of which only the first document counts.
         return (_check_sharing(text),)
@@ -88,7 +94,7 @@ def check_keys(config_map: ConfigMap) -> Iterator[Checked]:
         yield Checked(title=key, owner=config_map.name, problems=(_BINARY,))
 
 
-def _check_document(text: str) -> Iterator[Checked]:
+def _check_document(text: str, schema: Mapping[str, Any]) -> Iterator[Checked]:
     try:
         document = read_document(text, most=MAX_MANIFEST_BYTES)
     except ConfigurationError as error:
@@ -100,9 +106,9 @@ def _check_document(text: str) -> Iterator[Checked]:
     elif str(data["kind"]).endswith("List") and isinstance(data.get("items"), list):
         for position, item in enumerate(data["items"]):
             if isinstance(item, Mapping):
-                yield from _check_manifest(item, document, ("items", position))
+                yield from _check_manifest(item, document, ("items", position), schema)
     else:
-        yield from _check_manifest(data, document, ())
+        yield from _check_manifest(data, document, (), schema)
 
 
 def _check_sharing(text: str) -> Checked:
@@ -110,14 +116,18 @@ def _check_sharing(text: str) -> Checked:
     return Checked(problems=parsed.problems, warnings=parsed.warnings, config=parsed.config)
 
 
-def _check_manifest(data: Mapping[str, Any], document: Document, location: tuple[str | int, ...]) -> Iterator[Checked]:
+def _check_manifest(
+    data: Mapping[str, Any], document: Document, location: tuple[str | int, ...], schema: Mapping[str, Any]
+) -> Iterator[Checked]:
     kind, metadata = str(data["kind"]), data.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
     title = f"{kind} {name}".rstrip()
     if kind == manifests.CONFIG_MAP.kind:
         yield from _check_config_map(data, document, location, name)
     elif kind == manifests.CLUSTER_POLICY.kind:
-        yield _check_policy(data, document, location, title)
+        unknown = find_unknown(data.get("spec"), schema, "spec")
+        checked = _check_policy(data, document, location, title)
+        yield replace(checked, warnings=tuple(_located(unknown, document, location)))
     else:
         message = "neither a ConfigMap nor a ClusterPolicy: was not looked at"
         yield Checked(title=title, warnings=(Problem(path="", message=message),))
@@ -178,8 +188,12 @@ def _check_policy(data: Mapping[str, Any], document: Document, location: tuple[s
             resolve_image(parsed.policy.device_plugin, "spec.devicePlugin", "of the operator")
         except ConfigurationError as error:
             problems += error.problems
-    located = tuple(replace(each, line=document.line_of((*location, *_parts_of(each.path)))) for each in problems)
-    return Checked(title=title, problems=located, policy=parsed.policy)
+    return Checked(title=title, problems=tuple(_located(problems, document, location)), policy=parsed.policy)
+
+
+def _located(problems: Iterable[Problem], document: Document, location: tuple[str | int, ...]) -> Iterator[Problem]:
+    for each in problems:
+        yield replace(each, line=document.line_of((*location, *_parts_of(each.path))))
 
 
 def _check_default(item: Checked, keys: Mapping[str, Sequence[str]]) -> Checked:

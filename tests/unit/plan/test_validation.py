@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
+from gpushare import data
 from gpushare.domain.devices import GPU, ComputeCapability, Inventory
-from gpushare.plan import validation
+from gpushare.plan import fields, validation
 from gpushare.views import documents
 from gpushare.views import validation as views
 
@@ -44,8 +46,12 @@ data:
 """
 
 
+DEFINITION = yaml.safe_load(data.path_of("crds").joinpath("nvidia.com_clusterpolicies.yaml").read_text())
+
+
 def lines_of(text: str) -> list[str]:
-    return list(views.build_lines("f", validation.check_references(validation.check_text(text))))
+    checked = validation.check_text(text, fields.schema_of(DEFINITION))
+    return list(views.build_lines("f", validation.check_references(checked)))
 
 
 @pytest.mark.parametrize(
@@ -105,6 +111,18 @@ def lines_of(text: str) -> list[str]:
                 )
             ],
             id="no spec",
+        ),
+        pytest.param(
+            POLICY + "    confg: {name: x}\n    env:\n    - {name: A, vlaue: x}\n  gds: {whatever: 1}\n",
+            [
+                f"f: ClusterPolicy p: warning: spec.{place}: unknown field, which the API server drops{hint}"
+                for place, hint in (
+                    ("devicePlugin.confg (line 7)", '; did you mean "config"?'),
+                    ("devicePlugin.env[0].vlaue (line 9)", '; did you mean "value"?'),
+                    ("gds.whatever (line 10)", ""),
+                )
+            ],
+            id="fields that no policy has",
         ),
         pytest.param(
             "kind: ConfigMap\ndata: {a: '', b: 3}\nbinaryData: {c: AA==}\n",
