@@ -198,7 +198,7 @@ def limited(limit: str, request: str) -> dict[str, Any]:
         ),
         pytest.param(
             {"restartPolicy": "Maybe"},
-            ['spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always", "Never", "OnFailure"'],
+            ['spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always", "OnFailure", "Never"'],
             id="restart policy",
         ),
         pytest.param(

@@ -100,7 +100,7 @@ def test_variable_names() -> None:
         ),
         pytest.param(
             {"key": "a", "effect": "Never"},
-            'effect: Unsupported value: "Never": supported values: "NoExecute", "NoSchedule", "PreferNoSchedule"',
+            'effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
             id="effect",
         ),
         pytest.param(

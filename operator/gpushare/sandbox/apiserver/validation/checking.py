@@ -33,8 +33,10 @@ _CHECKS: Final[Mapping[Key, _Check]] = {
     ("", "secrets"): kinds.check_secret,
     ("", "services"): kinds.check_service,
     ("coordination.k8s.io", "leases"): kinds.check_lease,
+    ("node.k8s.io", "runtimeclasses"): kinds.check_runtime_class,
+    ("scheduling.k8s.io", "priorityclasses"): kinds.check_priority_class,
     ("apps", "daemonsets"): workloads.check_daemon_set,
-    ("apps", "deployments"): partial(workloads.check_replicated, word="deployment"),
+    ("apps", "deployments"): workloads.check_deployment,
     # A real server says `deployment` here too.
     ("apps", "replicasets"): partial(workloads.check_replicated, word="deployment"),
     ("apps", "statefulsets"): partial(workloads.check_replicated, word="statefulset"),

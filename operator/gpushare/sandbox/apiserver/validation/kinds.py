@@ -17,7 +17,9 @@ _NOTE_LIMIT: Final = 1024
 _WORD_LIMIT: Final = 128
 _FROZEN: Final = "field is immutable when `immutable` is set"
 _IMMUTABLE: Final = "field is immutable"
-_EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_HIGHEST_PRIORITY: Final = 1_000_000_000
+"""Of those that are not Kubernetes' own."""
 
 
 def check_node(obj: Manifest) -> Iterator[Cause]:
@@ -98,6 +100,22 @@ def check_lease(obj: Manifest) -> Iterator[Cause]:
     if spec.get("leaseTransitions", 0) < 0:
         why = "must be greater than or equal to 0"
         yield field_errors.invalid("spec.leaseTransitions", spec["leaseTransitions"], why)
+
+
+def check_runtime_class(obj: Manifest) -> Iterator[Cause]:
+    """A RuntimeClass names what the runtime of the nodes knows."""
+    handler = obj.get("handler", "")
+    if not handler:
+        yield field_errors.required("handler")
+    else:
+        yield from field_errors.all_invalid("handler", handler, syntax.label(handler))
+
+
+def check_priority_class(obj: Manifest) -> Iterator[Cause]:
+    """A PriorityClass; those of Kubernetes itself are above all others."""
+    if not obj["metadata"]["name"].startswith("system-") and obj.get("value", 0) > _HIGHEST_PRIORITY:
+        why = f"maximum allowed value of a user defined priority is {_HIGHEST_PRIORITY}"
+        yield field_errors.forbidden("value", why)
 
 
 def check_event(obj: Manifest, *, strict: bool) -> Iterator[Cause]:

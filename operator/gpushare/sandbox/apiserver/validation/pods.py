@@ -11,10 +11,20 @@ from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors
 from gpushare.sandbox.apiserver.objects import syntax
 from gpushare.sandbox.apiserver.statuses import Cause
-from gpushare.sandbox.apiserver.validation import amounts, metadata
+from gpushare.sandbox.apiserver.validation import affinity, amounts, metadata
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+_HOST_PATHS: Final = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _OPERATORS: Final = ("Equal", "Exists")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -53,6 +63,8 @@ def check_spec(spec: Mapping[str, Any], field: str) -> Iterator[Cause]:
     if account := spec.get("serviceAccountName"):
         yield from field_errors.all_invalid(f"{field}.serviceAccountName", account, syntax.subdomain(account))
     yield from _check_tolerations(spec.get("tolerations") or (), f"{field}.tolerations")
+    if node := (spec.get("affinity") or {}).get("nodeAffinity"):
+        yield from affinity.check_node_affinity(node, f"{field}.affinity.nodeAffinity")
 
 
 def check_update(pod: Manifest, old: Manifest) -> Iterator[Cause]:
@@ -123,7 +135,7 @@ def _check_unique_label(name: str, seen: set[str], field: str) -> Iterator[Cause
 
 def _check_word(parent: Mapping[str, Any], name: str, allowed: Sequence[str], field: str) -> Iterator[Cause]:
     if (word := parent.get(name)) and word not in allowed:
-        yield field_errors.unsupported(f"{field}.{name}", word, sorted(allowed))
+        yield field_errors.unsupported(f"{field}.{name}", word, allowed)
 
 
 def _check_ports(ports: Sequence[Mapping[str, Any]], field: str) -> Iterator[Cause]:
@@ -172,8 +184,10 @@ def _check_volumes(volumes: Sequence[Mapping[str, Any]], field: str) -> Iterator
         sources = sorted(name for name in volume if name != "name")
         if len(sources) > 1:
             yield field_errors.forbidden(f"{here}.{sources[1]}", "may not specify more than 1 volume type")
-        if "hostPath" in volume and not volume["hostPath"].get("path"):
+        host = volume.get("hostPath")
+        if host is not None and not host.get("path"):
             yield field_errors.required(f"{here}.hostPath.path")
+        yield from _check_word(host or {}, "type", _HOST_PATHS, f"{here}.hostPath")
 
 
 def _check_tolerations(tolerations: Sequence[Mapping[str, Any]], field: str) -> Iterator[Cause]:
@@ -192,7 +206,7 @@ def _check_tolerations(tolerations: Sequence[Mapping[str, Any]], field: str) -> 
                 f"{here}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'"
             )
         if (effect := toleration.get("effect")) and effect not in _EFFECTS:
-            yield field_errors.unsupported(f"{here}.effect", effect, sorted(_EFFECTS))
+            yield field_errors.unsupported(f"{here}.effect", effect, _EFFECTS)
         if "tolerationSeconds" in toleration and toleration.get("effect") != "NoExecute":
             why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             yield field_errors.invalid(f"{here}.effect", toleration.get("effect", ""), why)

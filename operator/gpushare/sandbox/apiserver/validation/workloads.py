@@ -9,7 +9,7 @@ from gpushare.domain.manifests import Manifest
 from gpushare.sandbox.apiserver import field_errors
 from gpushare.sandbox.apiserver.objects import selectors, syntax
 from gpushare.sandbox.apiserver.statuses import Cause
-from gpushare.sandbox.apiserver.validation import pods
+from gpushare.sandbox.apiserver.validation import pods, strategies
 
 _IMMUTABLE: Final = "field is immutable"
 _MISMATCH: Final = "`selector` does not match template `labels`"
@@ -25,6 +25,13 @@ def check_daemon_set(obj: Manifest) -> Iterator[Cause]:
     if selector is not None and not _requirements(selector):
         yield field_errors.invalid("spec.selector", selector, "empty selector is invalid for daemonset")
     yield from _check_running_template(spec)
+    yield from strategies.check_daemon_set(spec.get("updateStrategy") or {})
+
+
+def check_deployment(obj: Manifest) -> Iterator[Cause]:
+    """A Deployment."""
+    yield from check_replicated(obj, word="deployment")
+    yield from strategies.check_deployment((obj.get("spec") or {}).get("strategy") or {})
 
 
 def check_replicated(obj: Manifest, *, word: str) -> Iterator[Cause]:
