@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from gpushare import names
 from gpushare.domain.fractions import Decision, Dialect, FractionMode, Isolation
-from gpushare.domain.gpunode import CONFIG_APPLIED, ConfigReason, GPUNode
+from gpushare.domain.gpunode import CONFIG_APPLIED, CONFIG_ASSIGNED, ConfigReason, GPUNode
 from gpushare.domain.manifests import Manifest
 from gpushare.placement import policies
 from gpushare.placement.fitting import Fit
@@ -116,7 +116,7 @@ def explain_node(node: GPUNode, state: NodeState | None, holders: Sequence[str])
     if config is None:
         facts.append(("configuration", "none was assigned yet: is the controller running?"))
     else:
-        facts.append(("configuration", f"{config.name}: {_REASONS[config.reason]}"))
+        facts.append(("configuration", f"{config.name}: {_why(node) or _REASONS[config.reason]}"))
         if config.source is not None:
             facts.append(("from", f"ConfigMap {config.source.namespace}/{config.source.name}, key {config.source.key}"))
         facts.append(("in force", _in_force(node)))
@@ -134,6 +134,13 @@ def explain_node(node: GPUNode, state: NodeState | None, holders: Sequence[str])
     ]
     facts += [("pod", text) for text in holders]
     return Explanation(subject=f"node {node.name}", facts=tuple(facts))
+
+
+def _why(node: GPUNode) -> str:
+    """In the controller's words, where it has given none: there may be a label that counts for nothing."""
+    is_none = node.config is not None and node.config.reason is ConfigReason.NONE
+    told = (each.message for each in node.status.conditions if (each.type, each.status) == (CONFIG_ASSIGNED, "True"))
+    return next(told, "") if is_none else ""
 
 
 def _in_force(node: GPUNode) -> str:
