@@ -160,7 +160,6 @@ class DeviceWatch:
         except DriverUnavailable:
             raise
         except DeviceError as error:
-            self._log.warning("GPU cannot be listened to", extra={"gpu": uuid, "reason": str(error)})
             return str(error)
         self._listened.add(uuid)
         return ""
