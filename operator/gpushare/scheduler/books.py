@@ -229,7 +229,8 @@ class Books:
             containers = correct(decided, actual)
             # Init containers that have ended are told of no more.
             lasting = [name for name in decided if placed.kinds.get(name) is not Kind.INIT]
-            if lasting and all(name in actual for name in lasting):
+            # One that only we know of stays reserved, or a list that is older than its Binding would take it for gone.
+            if stage > Stage.RESERVED and lasting and all(name in actual for name in lasting):
                 stage = Stage.CONFIRMED
         holding = holding_of(containers, placed.kinds)
         charge = charge_of(containers, placed.kinds) if placed.decision is not None else FREE

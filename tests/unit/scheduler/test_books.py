@@ -167,6 +167,19 @@ def test_a_list_does_not_end_reservations() -> None:
     assert set(books.pods) == {"r1"}
 
 
+def test_an_agent_that_is_quicker_than_the_watch() -> None:
+    """A list that is older than the Binding does not end a reservation either of which the agent has told meanwhile."""
+    books = new_books()
+    books.see_gpu_node(reported("n1", {}))
+    _step(books, Truth(), "reserve", "r1")
+    books.see_gpu_node(reported("n1", {"r1": 0}))
+    books.drop_other_pods(frozenset())
+    assert [use.memory_mib for use in books.nodes["n1"].uses] == [500, 0]
+
+    books.see_pod(seen("r1", "n1", 500))
+    assert books.pods["r1"].stage is Stage.CONFIRMED
+
+
 def test_an_end_is_the_end() -> None:
     """A list that was on its way while the watch told of a pod's end does not bring it back, to hold its GPU for ever."""
     books = new_books()
