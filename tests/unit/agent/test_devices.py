@@ -131,8 +131,9 @@ class Bereaved(SimulatedNvml):
     """As a real driver: while a GPU that is listened to is off the bus, nothing is heard of any."""
 
     def lose(self, index: int) -> None:
-        self.missed = self.gpu(index).uuid
+        uuid = self.gpu(index).uuid
         super().lose(index)
+        self.missed = uuid
 
     def wait_event(self, timeout: float) -> Event | None:
         if getattr(self, "missed", "") in self._connection.registered:
