@@ -77,13 +77,15 @@ def test_other_namespace(files: tuple[str, ...], capsys: pytest.CaptureFixture[s
 
 
 def test_other_objects(files: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Nobody takes a file of pods for a change without consequences."""
-    (tmp_path / "change.yaml").write_text(
-        f"{CHANGE}\n---\n{{apiVersion: v1, kind: Pod, metadata: {{name: two-shares}}}}\n"
+    """Nobody takes a file of pods, or of a version that there is not, for a change without consequences."""
+    others = (
+        "apiVersion: v1, kind: Pod, metadata: {name: two-shares}",
+        "apiVersion: v2, kind: ConfigMap, metadata: {name: m}",
     )
+    (tmp_path / "change.yaml").write_text(CHANGE + "".join(f"\n---\n{{{other}}}\n" for other in others))
 
     typed(*files)
-    said = "warning: neither ClusterPolicies nor ConfigMaps, and so not looked at: Pod two-shares"
+    said = "warning: neither ClusterPolicies nor ConfigMaps, and so not looked at: v1 Pod two-shares, v2 ConfigMap m"
     assert said in capsys.readouterr().out
 
 
