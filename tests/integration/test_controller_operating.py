@@ -11,6 +11,7 @@ import pytest
 from gpushare.controller import operating
 
 
+@pytest.mark.usefixtures("skipped_time")
 async def test_task_that_goes_on_after_it_was_cancelled() -> None:
     """A watch of kopf that takes its cancellation for a pause is cancelled until it ends; all else is left alone."""
 

@@ -23,6 +23,7 @@ from gpushare.errors import ClusterUnavailable
 from gpushare.kube.http import Address, Connection
 from gpushare.sandbox.apiserver.objects.services import address_of
 from gpushare.sandbox.app import Options, Sandbox
+from gpushare.sandbox.scheduling import resting
 from support.clusters import NAMESPACE
 from support.placements import hami
 from support.schedulers import pod
@@ -171,8 +172,10 @@ def _decision_of(found: Manifest) -> dict[str, tuple[Any, ...]]:
 
 
 @pytest.mark.timeout(600)
-async def test_a_mixture() -> None:
+async def test_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
     """None is left waiting that fits, nobody has more than there is, and only a kubelet without its agent refuses pods."""
+    # After which a scheduler asks again though nothing that it sees has changed: five minutes in other clusters.
+    monkeypatch.setattr(resting, "_LEFTOVER_SECONDS", 20.0)
     async with Sandbox(Options(nodes=NODES + 1)) as sandbox:
         mixture = Mixture(sandbox)
         await mixture.prepare()

@@ -28,6 +28,7 @@ from gpushare.kube import watching
 from gpushare.kube.cluster import EventType
 from gpushare.kube.watching import Synced
 from gpushare.sandbox.app import LOGGER, Options, Sandbox
+from gpushare.sandbox.scheduling import resting
 from support import gpu_ledgers
 from support.disturbances import Disturbances, Window
 from support.gpu_ledgers import Ledger
@@ -54,7 +55,8 @@ OWN_WORDS = (
 )
 """Of a kubelet that fails a pod since it, or the plugin, was just not there."""
 WAIT_SECONDS = 420.0
-"""More than the five minutes after which a scheduler asks again though nothing that it sees has changed."""
+LEFTOVER_SECONDS = 20.0
+"""After which a scheduler asks again though nothing that it sees has changed: five minutes in other clusters."""
 
 
 @dataclass(frozen=True)
@@ -167,8 +169,9 @@ async def until(what: str, holds: Callable[[], Awaitable[None]]) -> None:
 
 
 @pytest.fixture
-async def sandbox(tmp_path: Path) -> AsyncIterator[Sandbox]:
+async def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sandbox]:
     """Two nodes in each dialect."""
+    monkeypatch.setattr(resting, "_LEFTOVER_SECONDS", LEFTOVER_SECONDS)
     gpus = [{"model": "Tesla-T4", "count": GPUS}]
     nodes = [{"name": name, "labels": labels, "gpus": gpus} for name, labels in LABELS.items()]
     (tmp_path / "scenario.yaml").write_text(yaml.safe_dump({"nodes": nodes}))
