@@ -166,11 +166,12 @@ def test_labels_work_without_a_config_map() -> None:
     assert gpu_node.config.reason is ConfigReason.ACK
 
 
-def test_isolation_that_nobody_provides() -> None:
-    """It is said that memory is only counted, on the node and on the policy."""
-    found, _ = settle(snapshot(labelled(schedule="cgpu")))
+@pytest.mark.parametrize(("mode", "told"), [("cgpu", True), ("core_mem", True), ("share", False)])
+def test_isolation_that_nobody_provides(mode: str, *, told: bool) -> None:
+    """Whoever asks for it is told that memory is only counted, on the node and on the policy."""
+    found, _ = settle(snapshot(labelled(schedule=mode)))
 
-    assert "nothing isolates it here" in condition_of(found, "ConfigValid").message
+    assert ("nothing isolates it here" in condition_of(found, "ConfigValid").message) is told
 
 
 def test_json_and_back() -> None:
