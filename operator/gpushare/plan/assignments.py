@@ -15,6 +15,7 @@ from gpushare.domain.conditions import Condition
 from gpushare.domain.gpunode import CONFIG_ASSIGNED, Config, ConfigReason, GPUNode
 from gpushare.plan import schedules, wording
 from gpushare.plan.catalogs import Catalog, Refusal
+from gpushare.plan.nodes import WORKLOADS
 from gpushare.plan.snapshot import Node
 
 _ORIGINS: Final = {
@@ -60,17 +61,21 @@ def assign(catalog: Catalog, node: Node, gpu_node: GPUNode | None) -> Assignment
         node: its labels choose.
         gpu_node: what the node has now; None for a node that has nothing yet.
     """
-    written = node.labels.get(names.LABEL_CONFIG, "")
-    label, idle = (written, ()) if catalog.name else ("", tuple(_idle(written)))
+    found, idle = _choose(catalog, node, gpu_node), tuple(_idle_labels(catalog, node))
+    return replace(found, warnings=(*found.warnings, *idle)) if idle else found
+
+
+def _choose(catalog: Catalog, node: Node, gpu_node: GPUNode | None) -> Assignment:
+    label = node.labels.get(names.LABEL_CONFIG, "") if catalog.name else ""
     key = label or catalog.default
     kept = gpu_node.config if gpu_node is not None and gpu_node.config is not None else catalog.unshared
     if not label and (found := schedules.find_entry(node, catalog.settings, catalog.policy.mig.strategy)) is not None:
         config = found.config if found.refusal is None else kept
-        return Assignment(config=config, refusal=found.refusal, warnings=(*found.warnings, *idle))
+        return Assignment(config=config, refusal=found.refusal, warnings=found.warnings)
     refusal = catalog.missing
     if refusal is None:
         if not key:
-            return Assignment(config=catalog.unshared, warnings=idle)
+            return Assignment(config=catalog.unshared)
         entry = catalog.entry(key)
         if entry.refusal is None:
             # The entry was read for the default; it is one text, whoever named it.
@@ -80,11 +85,15 @@ def assign(catalog: Catalog, node: Node, gpu_node: GPUNode | None) -> Assignment
     return Assignment(config=kept, key=key, refusal=refusal)
 
 
-def _idle(label: str) -> Iterator[str]:
-    """What is to be said of a node's label that chooses among nothing."""
-    if label:
+def _idle_labels(catalog: Catalog, node: Node) -> Iterator[str]:
+    """What is to be said of labels of a person that count for nothing."""
+    if (key := node.labels.get(names.LABEL_CONFIG)) and not catalog.name:
         origin = _ORIGINS[ConfigReason.LABEL]
-        yield f'{origin} names "{label}", which means nothing while devicePlugin.config.name of the policy is empty'
+        yield f'{origin} names "{key}", which means nothing while devicePlugin.config.name of the policy is empty'
+    workload = node.labels.get(names.LABEL_WORKLOAD_CONFIG)
+    if workload and workload not in WORKLOADS and catalog.policy.is_enabled("sandbox_workloads"):
+        known = ", ".join(sorted(WORKLOADS))
+        yield f'the label {names.LABEL_WORKLOAD_CONFIG} says "{workload}", which counts for nothing; write one of {known}'
 
 
 def condition_of(node: str, assignment: Assignment) -> Condition:

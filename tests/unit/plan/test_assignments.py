@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpushare import names
 from gpushare.domain import manifests
 from gpushare.domain.gpunode import CONFIG_ASSIGNED, ConfigReason
 from gpushare.domain.manifests import ObjectKey
@@ -72,6 +73,19 @@ def test_label_that_chooses_among_nothing() -> None:
     assert said in found.gpu_nodes[0].status.conditions[0].message
     assert any(said in note.message for note in plan.standing.values() if note.regarding.kind == manifests.NODE)
     assert found.policies[0].state == "ready"
+
+
+@pytest.mark.parametrize(("enabled", "warned"), [(True, True), (False, False)], ids=["counts", "counts for nothing"])
+def test_workload_that_there_is_not(*, enabled: bool, warned: bool) -> None:
+    """The default holds, and who wrote the label is told, where such labels count."""
+    labels = {names.LABEL_WORKLOAD_CONFIG: "vm"}
+
+    found, _ = settle(snapshot(node(**labels), policies=(sharing_policy("any", sandboxWorkloads={"enabled": enabled}),),
+                               config_maps=MAPS))  # fmt: skip
+
+    said = 'the label nvidia.com/gpu.workload.config says "vm", which counts for nothing; write one of container, vm-'
+    assert (said in condition_of(found, CONFIG_VALID).message) is warned
+    assert _get(found) == (ConfigReason.DEFAULT, "any", FOUR)
 
 
 @pytest.mark.parametrize(
@@ -239,6 +253,25 @@ def test_unused_key_that_is_broken() -> None:
     assert condition.status == "True"
     assert 'no node can use "typo"' in condition.message
     assert found.policies[0].state == "ready"
+
+
+@pytest.mark.parametrize(
+    ("active", "said"),
+    [
+        pytest.param(policy(), ("NotShared", "names no ConfigMap: nothing is shared"), id="no ConfigMap"),
+        pytest.param(
+            sharing_policy(), ("Valid", f"ConfigMap {NAMESPACE}/{MAP}: no node uses a key of it"), id="no key"
+        ),
+        pytest.param(sharing_policy("any"), ("Valid", f"ConfigMap {NAMESPACE}/{MAP}: any (revision "), id="a key"),
+    ],
+)
+def test_what_is_in_use(active: Policy, said: tuple[str, str]) -> None:
+    """Where all is well, the condition says from where, and what nodes run."""
+    found, _ = settle(snapshot(node(), policies=(active,), config_maps=(config_map(any=FOUR),)))
+
+    condition = condition_of(found, CONFIG_VALID)
+    assert (condition.status, condition.reason) == ("True", said[0])
+    assert said[1] in condition.message
 
 
 def test_texts_are_read_once() -> None:
