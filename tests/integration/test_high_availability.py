@@ -46,6 +46,7 @@ class Replica:
                 process.terminate()
                 await process.wait()
             log.close()
+            print(Path(log.name).read_text())  # noqa: T201 - for whoever looks why it fails
 
     def told(self, folder: Path) -> list[str]:
         """The messages of its log."""
