@@ -30,7 +30,7 @@ class Replica:
     @classmethod
     @contextlib.asynccontextmanager
     async def running(cls, cluster: GpuCluster, name: str, folder: Path) -> AsyncIterator[Replica]:
-        log = (folder / f"{name}.log").open("wb")
+        log = (folder / f"{name}.log").open("w+b")
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "gpushare", "controller", "--kubeconfig", str(cluster.write_kubeconfig())),
             *("--metrics-port", "0", "--namespace", NAMESPACE),
@@ -45,8 +45,9 @@ class Replica:
                 process.send_signal(signal.SIGCONT)
                 process.terminate()
                 await process.wait()
+            log.seek(0)
+            print(log.read().decode())  # noqa: T201 - for whoever looks why it fails
             log.close()
-            print(Path(log.name).read_text())  # noqa: T201 - for whoever looks why it fails
 
     def told(self, folder: Path) -> list[str]:
         """The messages of its log."""
