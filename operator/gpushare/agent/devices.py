@@ -24,6 +24,7 @@ from gpushare.errors import DeviceError
 from gpushare.host.devices import read_driver_load
 from gpushare.host.files import HostFiles
 from gpushare.kube import clock
+from gpushare.kube.backoff import Backoff
 from gpushare.nvml.port import DriverUnavailable, Event, EventKind, GpuLost, Nvml, Recovery
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class DeviceWatch:
         """A report about something that was not there when everything was read for the last time."""
         self._logged: Mapping[str, str] = {}
         """What is wrong with devices, as far as the log has it."""
-        self._retry_seconds = FIRST_RETRY_SECONDS
+        self._backoff = Backoff(first=FIRST_RETRY_SECONDS, most=LONGEST_RETRY_SECONDS)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nvml")
 
     @property
@@ -112,7 +113,7 @@ class DeviceWatch:
     async def _read(self) -> None:
         places = self._troubles.places
         reading = await self._in_thread(lambda: self._read_now(places))
-        self._retry_seconds = FIRST_RETRY_SECONDS
+        self._backoff.reset()
         self._readable = reading.inventory.gpus
         inventory = self._troubles.read(reading, self._now(), trusts_silence=self._checks.trusts_silence)
         if self._puzzling is not None:
@@ -240,8 +241,7 @@ class DeviceWatch:
             inventory = self._troubles.fail(inventory, str(error), self._now())
         self._tell(str(error), inventory)
         await self._in_thread(self._nvml.stop)
-        await asyncio.sleep(self._retry_seconds)
-        self._retry_seconds = min(self._retry_seconds * 2, LONGEST_RETRY_SECONDS)
+        await asyncio.sleep(self._backoff.next())
 
     def _tell(self, failure: str, inventory: Inventory | None) -> None:
         self._memory.remember_devices(self._troubles.gpus, self._troubles.known)
