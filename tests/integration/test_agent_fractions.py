@@ -158,6 +158,25 @@ async def test_kubelet_chooses_otherwise(cluster: AgentCluster, node: Machine) -
     assert f"has {gpus[3]}, which the kubelet chose, and not {gpus[0]}" in events[0]["message"]
 
 
+async def test_pod_that_is_deleted_by_force_before_the_kubelet_asks_for_it(
+    cluster: AgentCluster, node: Machine
+) -> None:
+    """The kubelet, which has not heard of it, gets what the next pod waits for; that one gets it all the same."""
+    await cluster.assign(HAMI)
+    gpus = node.uuids()
+    async with cluster.agent():
+        await cluster.is_serving(HAMI, gpu=40)
+        await cluster.bind("gone", {"main": (Grant(gpus[0], 3000),)})
+        await cluster.admin.delete(manifests.POD, "gone", "default", grace_seconds=0)
+        uid = await cluster.bind("next", {"main": (Grant(gpus[1], 1000),)}, shape="t")
+        await cluster.let_in("gone", "main", 1)
+        answer = await cluster.let_in("next", "main", 1)
+        status = await cluster.until(lambda status: uid in held_by(status))
+
+    assert answer.envs["NVIDIA_VISIBLE_DEVICES"] == gpus[1]
+    assert held_by(status) == {uid: [(1, "main", 1000, 0)]}
+
+
 async def test_agent_restarts_between_binding_and_allocate(cluster: AgentCluster, node: Machine) -> None:
     """Decisions are on the pods: the next agent goes on with them, and knows who has landed from the kubelet."""
     await cluster.assign(HAMI)

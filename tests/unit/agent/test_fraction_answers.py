@@ -17,7 +17,7 @@ from gpushare.domain.devices import Inventory, MigStrategy
 from gpushare.domain.fractions import Dialect, FractionMode
 from gpushare.domain.manifests import Manifest
 from gpushare.domain.pools import Pool
-from gpushare.kubelet.values import PreferenceRequest
+from gpushare.kubelet.values import ContainerDevices, PreferenceRequest
 from gpushare.sharing.building import build_pools
 from gpushare.sharing.fractions import REQUESTED
 from gpushare.sharing.responses import RequestRefused, ResponseOptions
@@ -44,6 +44,8 @@ class Desk:
         self.answers.gpus = {gpu.uuid: gpu for gpu in self.inventory.gpus}
         self.late: list[Manifest] = []
         """What a fresh list shows."""
+        self.holders: list[ContainerDevices] = []
+        """What the kubelet tells then."""
         with self.answers.changing() as flight:
             flight.see_all([], 0)
 
@@ -59,6 +61,8 @@ class Desk:
                 pod = read_pod(manifest, self.answers.mode.dialect)
                 assert pod is not None
                 flight.see(pod)
+            if self.answers.is_waited_for(listed):
+                flight.reopen(self.holders)
 
     def refresh(self) -> None:
         self.refreshes += 1
@@ -193,6 +197,23 @@ def test_pod_of_which_the_watch_has_not_told() -> None:
     desk.late = [bound("a", {"main": (grant(1),)})]
 
     assert desk.prefer(1) == [slot(1)]
+    assert desk.refreshes == 1
+
+
+def test_pod_whose_answer_went_to_one_that_is_gone() -> None:
+    """The kubelet asked for one that had been deleted by force, and gets the same answer again for the one that it has."""
+    desk = Desk()
+    gone, left = (bound(name, {"main": (grant(gpu),)}) for gpu, name in enumerate(("gone", "left")))
+    desk.see(gone, left)
+    with desk.answers.changing() as flight:
+        flight.forget("uid-gone")
+    desk.allocate(*desk.prefer(1))
+    desk.holders = [
+        ContainerDevices(namespace="default", pod="gone", container="main", resource="nvidia.com/gpu", ids=(slot(1),))
+    ]
+
+    assert desk.prefer(1, available=(slot(1, 1),)) == [slot(1, 1)]
+    assert desk.allocate(slot(1, 1))["NVIDIA_VISIBLE_DEVICES"] == UUIDS[1]
     assert desk.refreshes == 1
 
 

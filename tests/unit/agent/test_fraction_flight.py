@@ -239,6 +239,50 @@ def test_gone() -> None:
     assert titles(flight) == ["container main of default/c"]
 
 
+@pytest.mark.parametrize(
+    ("holders", "open_again"),
+    [
+        pytest.param([holder("gone", slot(1)), holder("c", slot(2))], True, id="a pod has them that is gone"),
+        pytest.param([holder("c", slot(2))], True, id="nobody has them"),
+        pytest.param([holder("b", slot(1)), holder("c", slot(2))], False, id="the pod has them"),
+        pytest.param([holder("b", slot(2)), holder("c", slot(1))], False, id="one has them that may be taken for it"),
+    ],
+)
+def test_an_answer_for_a_pod_that_is_gone(holders: list[ContainerDevices], open_again: bool) -> None:
+    """What it was taken for can still be asked for, once the kubelet tells so while it waits."""
+    flight = flying(pod("gone", one(0)), pod("b", one(1)), pod("c", one(2)))
+    flight.forget("uid-gone")
+    for number in (1, 2):
+        flight.give(flight.find(1)[0], [slot(number)])
+
+    flight.reopen(holders)
+
+    if open_again:
+        assert titles(flight) == ["container main of default/b"]
+    else:
+        refusal(flight)
+
+
+def test_nothing_is_taken_back_while_another_pod_waits() -> None:
+    """Then there is an answer without it."""
+    flight = flying(pod("a", one(0)), pod("b", one(1)))
+    flight.give(flight.find(1)[0], [slot(0)])
+
+    flight.reopen([])
+
+    assert titles(flight) == ["container main of default/b"]
+
+
+def test_answers_of_init_containers_are_not_taken_back() -> None:
+    """The kubelet does not tell of them."""
+    flight = flying(pod("a", {"first": (grant(0),)}, inits=("first",)))
+    flight.give(flight.find(1)[0], [slot(0)])
+
+    flight.reopen([])
+
+    refusal(flight)
+
+
 @given(
     gpus=st.lists(st.integers(0, 3), min_size=1, max_size=6),
     order=st.randoms(use_true_random=False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from gpushare.agent.fractions.answering import FractionAnswers
 from gpushare.agent.fractions.following import PodFollower
@@ -16,6 +16,13 @@ from support.bound_pods import NODE, UUIDS, bound, grant
 from support.memory_cluster import MemoryCluster
 
 LOG = logging.getLogger("test")
+
+
+class Kubelet:
+    """Always answers, by a function."""
+
+    def __init__(self, answer: Callable[[], Awaitable[Sequence[ContainerDevices]]]) -> None:
+        self.ask = self.read = answer
 
 
 def cluster_of_two() -> MemoryCluster:
@@ -52,7 +59,7 @@ async def test_pods_and_what_they_hold_are_told_at_once() -> None:
         ids = (f"{UUIDS[0]}::0",)
         return [ContainerDevices(namespace="default", pod="a", container="main", resource="nvidia.com/gpu", ids=ids)]
 
-    async with following(PodFollower(cluster, NODE, answers, LOG, read_holders=read_holders, on_change=told.set)):
+    async with following(PodFollower(cluster, NODE, answers, LOG, kubelet=Kubelet(read_holders), on_change=told.set)):
         await told.wait()
 
     assert known == [0]
@@ -73,7 +80,7 @@ async def test_pod_that_goes_while_it_is_listed() -> None:
                 await asyncio.sleep(0)
         return []
 
-    follower = PodFollower(cluster, NODE, answers, LOG, read_holders=read_holders, on_change=told.set)
+    follower = PodFollower(cluster, NODE, answers, LOG, kubelet=Kubelet(read_holders), on_change=told.set)
     async with following(follower):
         await told.wait()
         follower.refresh()

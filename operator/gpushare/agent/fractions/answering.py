@@ -67,6 +67,8 @@ class FractionAnswers:
         self._on_other = on_other
         self._flight = Flight(mode)
         self._changed = threading.Condition()
+        self._asking = 0
+        """Number of the fresh list that the kubelet waits for; 0: it does not wait."""
         self._wanted = 0
         """Number of the last fresh list that was asked for."""
         self._listed = 0
@@ -83,6 +85,10 @@ class FractionAnswers:
     def wanted(self) -> int:
         """Number of the fresh list that is wanted now."""
         return self._wanted
+
+    def is_waited_for(self, listed: int) -> bool:
+        """Whether the kubelet has waited since before this fresh list was begun. To be asked while `changing`."""
+        return 0 < self._asking <= listed
 
     @property
     def awaits_kubelet(self) -> bool:
@@ -159,7 +165,9 @@ class FractionAnswers:
                 self._wanted += 1
                 wanted = self._wanted
                 self._refresh()
+            self._asking = wanted
             self._changed.wait(remaining)
+            self._asking = 0
 
     def _check_gpus(self, pool: Pool, entry: Entry) -> None:
         healthy = {share.id.device for share in pool.shares if share.healthy}

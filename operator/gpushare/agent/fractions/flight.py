@@ -147,6 +147,18 @@ class Flight:
         """An Allocate was answered."""
         self._given.append(_Given(entry, frozenset(ids)))
 
+    def reopen(self, holders: Iterable[ContainerDevices]) -> None:
+        """Takes back answers whose ids no pod has that is there: they were for one of whose end the kubelet had not heard yet.
+
+        Only for what the kubelet tells while it waits for an answer that there would not be otherwise: it has written down all
+        earlier ones then, but for those of init containers, of which it does not tell.
+        """
+        if any(self._open(pod for pod in self.pods.values() if not self._has_come(pod))):
+            return
+        names = {(pod.namespace, pod.name) for pod in self.pods.values()}
+        held = {frozenset(each.ids) for each in holders if (each.namespace, each.pod) in names}
+        self._given = [each for each in self._given if each.ids in held or each.entry.container in each.entry.pod.inits]
+
     def used(self, uuid: str) -> tuple[int, int]:
         """MiB and percent of compute of a GPU that are given out, as far as it is known where they are."""
         memory = cores = 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from gpushare.agent.fractions.answering import FractionAnswers
 from gpushare.agent.fractions.pods import BoundPod, read_pod
@@ -14,6 +15,18 @@ from gpushare.errors import GpuShareError
 from gpushare.kube import watching
 from gpushare.kube.cluster import Cluster, EventType
 from gpushare.kubelet.values import ContainerDevices
+
+
+class Kubelet(Protocol):
+    """Who tells who holds which devices (`agent.holding.HolderWatch`)."""
+
+    async def ask(self) -> Sequence[ContainerDevices] | None:
+        """Asks now; None where it does not answer."""
+        ...
+
+    async def read(self) -> Sequence[ContainerDevices]:
+        """Asks now; as last known where it does not answer."""
+        ...
 
 
 class PodFollower:
@@ -26,15 +39,15 @@ class PodFollower:
         answers: FractionAnswers,
         log: logging.Logger,
         *,
-        read_holders: Callable[[], Awaitable[Sequence[ContainerDevices]]],
+        kubelet: Kubelet,
         on_change: Callable[[], None],
     ) -> None:
-        """`read_holders` asks the kubelet who holds what; `on_change` is called after each change."""
+        """`kubelet` is asked who holds what; `on_change` is called after each change."""
         self._cluster = cluster
         self._fields = f"spec.nodeName={node}"
         self._answers = answers
         self._log = log
-        self._read_holders = read_holders
+        self._kubelet = kubelet
         self._on_change = on_change
         self._refresh = asyncio.Event()
         self._turn = asyncio.Lock()
@@ -81,11 +94,14 @@ class PodFollower:
         self._answers.trouble = ""
         pods = [pod for pod in map(self._read, listed.items) if pod is not None]
         version = int(listed.resource_version) if listed.resource_version.isdecimal() else 0
-        holders = await self._read_holders()
+        told = await self._kubelet.ask()
+        holders = told if told is not None else await self._kubelet.read()
         with self._answers.changing(listed=wanted) as flight:
             flight.see_all(pods, version)
             # In the same moment: a pod that has got what it needs must not be taken for one that is about to get it.
             flight.see_holders(holders)
+            if told is not None and self._answers.is_waited_for(wanted):
+                flight.reopen(told)
         self._on_change()
 
     def _read(self, manifest: Manifest) -> BoundPod | None:

@@ -119,7 +119,7 @@ class Fractions:
             on_other=self._tell_other,
         )
         follower = self._follower = PodFollower(
-            around.cluster, around.node, answers, around.log, read_holders=around.holders.read, on_change=self._see_news
+            around.cluster, around.node, answers, around.log, kubelet=around.holders, on_change=self._see_news
         )
 
         async def follow() -> None:
