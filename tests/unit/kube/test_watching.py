@@ -13,6 +13,8 @@ from gpushare.kube.watching import Changed, Synced, follow
 
 LOG = logging.getLogger("test")
 
+pytestmark = pytest.mark.usefixtures("skipped_time")
+
 
 def seen(name: str, version: str) -> dict:
     return {"metadata": {"name": name, "resourceVersion": version}}
@@ -117,6 +119,16 @@ async def test_follow(lists: list, watches: list, expected: list, asked: list[st
 
     assert expected == await changes(cluster, len(expected))
     assert asked == cluster.asked
+
+
+async def test_trouble_that_lasts_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """However often it is met until all is well again."""
+    away = ClusterUnavailable("away")
+    await changes(Scripted([away, away, away, A], [[ADDED, away]]), 2)
+    assert caplog.messages == ["watch interrupted"]
+
+    await changes(Scripted([away, A], [[ADDED, away], [ADDED]]), 3)
+    assert caplog.messages == ["watch interrupted"] * 3
 
 
 async def test_what_nobody_needs_does_not_come() -> None:
