@@ -61,9 +61,9 @@ async def read(cluster: Cluster, name: str) -> dict | None:
     return found and found.get("data")
 
 
-async def test_user_agent(server: ApiServer, client, tmp_path: Path) -> None:
-    """A write that names no manager is put down to the program that its client says it is."""
-    cluster = client(credentials(server, tmp_path), user_agent="kube-scheduler")
+async def test_user_agent(server: ApiServer, tmp_path: Path) -> None:
+    """A write that names no manager is put down to the program that its client says it is, where it says that."""
+    cluster = LeanCluster(credentials(server, tmp_path), user_agent="kube-scheduler")
     created = await cluster.create(config_map("a", x="1"))
     await cluster.close()
 
