@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpushare import names
 from gpushare.domain.conditions import Condition
 from gpushare.plan import status
 from gpushare.plan.build import build_plan
@@ -18,6 +19,8 @@ from support.snapshots import LATER, NOW, condition_of, node, policy, settle, sn
     [
         pytest.param((node(),), "Reconciled", "ClusterPolicy is ready as all resources have been successfully reconciled",
                      id="GPU nodes"),
+        pytest.param((Node(name="gpu01", uid="uid-gpu01", labels={names.LABEL_PRESENT: "true"}),), "Reconciled",
+                     "ClusterPolicy is ready as all resources have been successfully reconciled", id="named by a person"),
         pytest.param((node(gpu=False),), "NoGPUNodes", "No GPU node found, watching for new nodes to join the cluster.",
                      id="no GPU node"),
         pytest.param((Node(name="plain"),), "NFDLabelsMissing", "No NFD labels found", id="no discovery"),
