@@ -222,7 +222,7 @@ def _parse_hami_keys(text: str) -> Mapping[str, Any]:
     try:
         keys = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"--hami-node-settings {text}: {error}") from error
+        raise UsageError(f'--hami-node-settings {text}: expected JSON, such as {{"slots": 20}}') from error
     if not isinstance(keys, dict) or "fractions" in keys:
         raise UsageError(f"--hami-node-settings {text}: expected keys of the gpushare block other than fractions")
     if problems := parse_sharing(build_hami(keys)).problems:

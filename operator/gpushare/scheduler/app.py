@@ -71,6 +71,7 @@ def _read_settings(options: Options) -> AdmissionSettings:
         try:
             text = options.settings.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--settings {options.settings}: {getattr(error, 'strerror', None) or error}") from error
+            reason = error.strerror if isinstance(error, OSError) else "is no text"
+            raise UsageError(f"--settings {options.settings}: {reason}") from error
     settings = settings_.read_settings(text, f"--settings {options.settings}")
     return replace(settings, scheduler_name=options.scheduler_name)

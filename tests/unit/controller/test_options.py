@@ -92,7 +92,7 @@ def test_parse(argv: list[str], environ: dict[str, str], expected: Options) -> N
         pytest.param(["--canary", "pool in (a)"], "--canary: .pool in .a..: expected labels such as", id="no selector"),
         pytest.param(["--stop-on-refusal", "yes"], "invalid choice: 'yes'", id="neither true nor false"),
         pytest.param(["--leader-elect", "yes"], "invalid choice: 'yes'", id="no choice"),
-        pytest.param(["--hami-node-settings", "{"], "--hami-node-settings {: ", id="no JSON"),
+        pytest.param(["--hami-node-settings", "{"], "--hami-node-settings {: expected JSON, such as", id="no JSON"),
         pytest.param(
             ["--hami-node-settings", '{"slot": 1}'], "--hami-node-settings: gpushare.slot .*unknown key", id="no key"
         ),
