@@ -40,7 +40,7 @@ def connect(
         UsageError: a kubeconfig that cannot be used, or a cluster without the node's name.
     """
     if not kubeconfig and not _has_account(environ, root):
-        log.info("no cluster: no GPUNode is written")
+        log.info("no cluster: neither a kubeconfig nor an account was given")
         return None
     if not node_name:
         raise UsageError(f"the node's name is not known; set {names.ENV_NODE_NAME} or give --node-name")

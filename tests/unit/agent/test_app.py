@@ -67,4 +67,4 @@ async def test_no_cluster(tmp_path: Path, environ: dict[str, str], caplog: pytes
     caplog.set_level(logging.INFO)
 
     assert await run(tmp_path, [], environ) == 0
-    assert caplog.messages.count("no cluster: no GPUNode is written") == 1
+    assert caplog.messages.count("no cluster: neither a kubeconfig nor an account was given") == 1
