@@ -113,12 +113,12 @@ def lines_of(text: str) -> list[str]:
             id="no spec",
         ),
         pytest.param(
-            POLICY + "    confg: {name: x}\n    env:\n    - {name: A, vlaue: x}\n  gds: {whatever: 1}\n",
+            POLICY + "    konfig: {name: x}\n    env:\n    - {name: A, values: x}\n  gds: {whatever: 1}\n",
             [
                 f"f: ClusterPolicy p: warning: spec.{place}: unknown field, which the API server drops{hint}"
                 for place, hint in (
-                    ("devicePlugin.confg (line 7)", '; did you mean "config"?'),
-                    ("devicePlugin.env[0].vlaue (line 9)", '; did you mean "value"?'),
+                    ("devicePlugin.konfig (line 7)", '; did you mean "config"?'),
+                    ("devicePlugin.env[0].values (line 9)", '; did you mean "value"?'),
                     ("gds.whatever (line 10)", ""),
                 )
             ],
