@@ -23,9 +23,10 @@ USER_AGENT = "gpushare"
 PAGE = 500
 """Objects a page of a list: what kubectl asks for; a page of Nodes is about 6 MB."""
 _BUSY = 429
+_BROKEN = 500
 _TIMES = 5
-"""So often a request is sent that a busy server turns away, which it does before anything is done. Whoever needs many answers in
-a row would never come to an end otherwise."""
+"""So often a request is sent for which a server has no time, or of several servers one is broken. Whoever needs many answers in a
+row would never come to an end otherwise."""
 _WATCH_SECONDS = (240, 360)
 """How long one watch may last, drawn anew each time, so that many agents do not reconnect together."""
 
@@ -176,7 +177,8 @@ class RestCluster:
         backoff = Backoff(first=0.1, most=1.0)
         for _ in range(_TIMES - 1):
             answer = await self._transport.send(request)
-            if answer.code != _BUSY:
+            # The former says so before anything is done; of the latter nobody knows, but reading again does no harm.
+            if answer.code != _BUSY and not (request.method == "GET" and answer.code >= _BROKEN):
                 return answer
             await asyncio.sleep(backoff.next())
         return await self._transport.send(request)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 
 from gpushare.domain import manifests
-from gpushare.errors import ClusterUnavailable
+from gpushare.errors import ClusterUnavailable, GpuShareError
 from gpushare.kube.requests import Request
 from gpushare.kube.rest import Answer, RestCluster
 
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("skipped_time")
 GOOD = Answer(200, b'{"kind": "Node", "metadata": {"name": "gpu01"}}')
 BUSY = Answer(429, b'{"kind": "Status", "message": "too many requests"}')
 BROKEN = Answer(500, b'{"kind": "Status", "message": "no leader"}')
+GONE = Answer(404, b'{"kind": "Status", "message": "no such path"}')
 
 
 class Scripted:
@@ -37,25 +39,30 @@ class Scripted:
 
 
 @pytest.mark.parametrize(
-    ("answers", "sent", "reason"),
+    ("answers", "reads", "writes"),
     [
-        pytest.param([BUSY, BUSY, GOOD], 3, "", id="busy for a moment"),
-        pytest.param([BUSY], 5, "too many requests", id="busy for long"),
-        pytest.param([BROKEN, GOOD], 1, "no leader", id="it may have been done"),
+        pytest.param([BUSY, BUSY, GOOD], 3, 3, id="busy for a moment"),
+        pytest.param([BUSY], 5, 5, id="busy for long"),
+        pytest.param([BROKEN, BROKEN, GOOD], 3, 1, id="broken for a moment"),
+        pytest.param([GONE, GOOD], 1, 1, id="an answer"),
     ],
 )
-async def test_busy(answers: Sequence[Answer], sent: int, reason: str) -> None:
-    """A server that turns requests away is asked again, some times; whatever else goes wrong is for the caller."""
-    transport = Scripted(answers)
+async def test_another_try(answers: Sequence[Answer], reads: int, writes: int) -> None:
+    """Who is turned away asks again, and who only wanted to read also where something else went wrong; some times."""
+    reading, writing = Scripted(answers), Scripted(answers)
 
-    async def patch() -> str:
-        node = await RestCluster(transport).patch(manifests.NODE, "gpu01", {})
-        return "" if node is not None else "absent"
+    with contextlib.suppress(GpuShareError):
+        await RestCluster(reading).get(manifests.NODE, "gpu01")
+    with contextlib.suppress(GpuShareError):
+        await RestCluster(writing).patch(manifests.NODE, "gpu01", {})
 
-    if reason:
-        with pytest.raises(ClusterUnavailable, match=reason):
-            await patch()
-    else:
-        assert await patch() == ""
+    assert (reading.sent, writing.sent) == (reads, writes)
 
-    assert transport.sent == sent
+
+async def test_answer_of_another_try() -> None:
+    """It counts as if it had been the first."""
+    found = await RestCluster(Scripted([BUSY, BROKEN, GOOD])).get(manifests.NODE, "gpu01")
+
+    assert found == {"kind": "Node", "metadata": {"name": "gpu01"}}
+    with pytest.raises(ClusterUnavailable, match="too many requests"):
+        await RestCluster(Scripted([BUSY])).get(manifests.NODE, "gpu01")
