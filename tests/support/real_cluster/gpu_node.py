@@ -71,7 +71,7 @@ class GpuNode:
 
     def _write_kube_scheduler(self, archive: Path) -> None:
         program = self.cluster.control_plane.programs.find("kube-scheduler")
-        version = self.kubectl.get("node", NODE)["status"]["nodeInfo"]["kubeletVersion"]
+        version = self._version()
         workloads.write_program(archive, program, f"docker.io/library/kube-scheduler:{version}")
 
     def upgrade(self, *options: str, chart: Path = helm.CHART) -> None:
@@ -156,6 +156,13 @@ class GpuNode:
         conditions = {each["type"]: each["status"] for each in pod["status"].get("conditions", ())}
         assert conditions.get("Ready") == "True", conditions
         return pod
+
+    def minor_version(self) -> int:
+        """Of the kubelet: 37 for v1.37.2."""
+        return int(self._version().split(".")[1])
+
+    def _version(self) -> str:
+        return str(self.kubectl.get("node", NODE)["status"]["nodeInfo"]["kubeletVersion"])
 
     def gpu_node(self) -> dict[str, Any]:
         """What agent and controller tell about the node."""
