@@ -29,7 +29,7 @@ def connect(socket: Path) -> grpc.Channel:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turns gRPC's own exception into ours.
+    """Turns gRPC's own exceptions into ours.
 
     Raises:
         CallFailed: with the code and text of the other side.
@@ -41,3 +41,6 @@ def translated() -> Iterator[None]:
         code = error.code().name if isinstance(error, grpc.Call) else "UNKNOWN"
         text = error.details() if isinstance(error, grpc.Call) else str(error)
         raise CallFailed(code, text or "") from error
+    except ValueError as error:
+        # So it says of a channel that was closed just before, as that of a plugin which another thread has seen go.
+        raise CallFailed(grpc.StatusCode.CANCELLED.name, str(error)) from error

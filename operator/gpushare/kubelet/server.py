@@ -142,16 +142,17 @@ class PluginClient:
 
         Ends when the plugin ends the stream or `close` is called.
         """
-        stream = self._stub.ListAndWatch(pb.Empty())
         try:
             with channels.translated():
-                for message in stream:
-                    yield wire.devices_of_list(message)
+                stream = self._stub.ListAndWatch(pb.Empty())
+                try:
+                    for message in stream:
+                        yield wire.devices_of_list(message)
+                finally:
+                    stream.cancel()
         except CallFailed as failure:
             if failure.code != grpc.StatusCode.CANCELLED.name:  # cancelled: `close` was called
                 raise
-        finally:
-            stream.cancel()
 
     def allocate(self, containers: Sequence[Sequence[str]]) -> tuple[ContainerAnswer, ...]:
         """What the containers of one pod get, each with its list of ids."""

@@ -39,6 +39,17 @@ def test_nowhere_to_listen(directory: Path) -> None:
     server.stop()
 
 
+def test_connection_that_was_closed(directory: Path) -> None:
+    """As one thread does where a plugin has gone, while another is about to call it: its calls are cancelled, its list ends."""
+    client = PluginClient(directory / "a.sock")
+    client.close()
+
+    for call in (client.options, lambda: client.allocate([["a"]]), lambda: client.preferred([])):
+        with pytest.raises(CallFailed, match="CANCELLED"):
+            call()
+    assert list(client.list_and_watch()) == []
+
+
 def test_plugin_that_is_not_there(directory: Path) -> None:
     """Each call says so."""
     client, hasty = PluginClient(directory / "a.sock"), PluginClient(directory / "a.sock", call_seconds=0.05)
