@@ -55,6 +55,7 @@ async def test_pods_that_can_be_told_apart_wait_for_each_other(fractions: Fracti
     await until_waiting(replica)
     await fractions.confirm("first")
     await fractions.start("twin")
+
     assert await waiting == ""
 
 
@@ -347,21 +348,11 @@ async def test_an_earlier_attempt_comes_through_while_a_later_one_waits(fraction
     await until_waiting(replica)
     uid = asked["metadata"]["uid"]
     late = Decision(pod_uid=uid, dialect=Dialect.HAMI, shape="s", containers={"main": (Grant("GPU-n1-0", 1000, 0),)})
-    await fractions.cluster.create(
-        {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {
-                "name": "a",
-                "namespace": "default",
-                "uid": uid,
-                "annotations": {names.ANNOTATION_DECISION: late.to_annotation()},
-            },
-            "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
-        },
-        subresource="binding",
-        name="a",
-    )
+    annotations = {names.ANNOTATION_DECISION: late.to_annotation()}
+    metadata = {"name": "a", "namespace": "default", "uid": uid, "annotations": annotations}
+    target = {"apiVersion": "v1", "kind": "Node", "name": "n1"}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+    await fractions.cluster.create(binding, subresource="binding", name="a")
     await replica.until(lambda: replica.books.pods[uid].node == "n1")
     await fractions.start("other")
 

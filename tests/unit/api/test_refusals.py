@@ -375,33 +375,3 @@ def test_every_problem_is_told() -> None:
         "sharing.timeSlicing.resources[1].name (line 6)",
         "sharing.timeSlicing.resources[1].replicas (line 6)",
     ]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("a: &a [*a]\n", id="list that holds itself"),
-        pytest.param("sharing: &a {timeSlicing: *a}\n", id="mapping that holds itself"),
-        pytest.param("x: &a {<<: *a, b: 1}\n", id="merge with itself"),
-        pytest.param(
-            "x0: &x0 [1, 1]\n" + "".join(f"x{n}: &x{n} [*x{n - 1}, *x{n - 1}]\n" for n in range(1, 60)),
-            id="aliases of aliases",
-        ),
-        pytest.param(
-            "x0: &x0 {a: 1}\n" + "".join(f"x{n}: &x{n} {{<<: [*x{n - 1}, *x{n - 1}]}}\n" for n in range(1, 60)),
-            id="merges of merges",
-        ),
-        pytest.param(
-            "x0: &x0 [1, 1]\n"
-            + "".join(f"x{n}: &x{n} [*x{n - 1}, *x{n - 1}]\n" for n in range(1, 60))
-            + "? *x59\n: [1]\n",
-            id="key of aliases",
-        ),
-    ],
-)
-def test_aliases_cannot_exhaust_it(text: str) -> None:
-    """Texts that unfold to more than any memory holds are refused like any other."""
-    parsed = parse_sharing(text)
-
-    assert parsed.config is None
-    assert parsed.problems
